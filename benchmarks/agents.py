@@ -34,9 +34,9 @@ from benchmarks.engine import FOLDER
 from benchmarks.peers.shapes import words
 from benchmarks.results import machine, processor, table, write_section
 from benchmarks.workloads import make_small_model
-from lmc.driver.defaults import Wish
-from lmc.driver.engines import adopt_engine, close_engine
-from lmc.ir.engine import EngineStatistics
+from lmc.driver.targets.defaults import Wish
+from lmc.driver.targets.engines import adopt_engine, close_engine
+from lmc.ir.engine.protocol import EngineStatistics
 from lmc.program import Level
 from lmc.runtime.local import load_local_engine
 

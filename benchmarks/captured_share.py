@@ -22,19 +22,19 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.results import table, write_section
-from lmc.driver.compile import compile_program
-from lmc.driver.constraints import compiler
-from lmc.frontend.arguments import bind
+from lmc.driver.compile.compile import compile_program
+from lmc.driver.compile.constraints import compiler
 from lmc.frontend.continuation.going_on import go_on
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import run_eager
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.variants import inputs_of
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import inputs_of
 from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import LmcError
-from lmc.ir.interpreter import Outcome
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.ir.semantics.interpreter import Outcome
 from lmc.runtime.executor import Executor, Finished, Instance
 from tests.examples.cases import EXAMPLES
 from tests.frontend.corpus.cases import CASES

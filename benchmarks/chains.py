@@ -13,9 +13,9 @@ import statistics
 from typing import Any
 
 from benchmarks.results import table, write_section
-from lmc.cache.optimum import found_hits, optimal_hits
-from lmc.cache.simulator import simulate
-from lmc.cache.trace import TraceRequest, read_trace
+from lmc.cache.simulation.optimum import found_hits, optimal_hits
+from lmc.cache.simulation.simulator import simulate
+from lmc.cache.simulation.trace import TraceRequest, read_trace
 
 BATCHES = (2, 3)
 HEAD = ("batch", "runs", "of MIN %, mean", "least", "below 99 %", "lpm's predicted seconds / lmc's, mean", "least")

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import lmc
 from benchmarks.results import machine, table, write_section
 from lmc.backend.lower import lower
-from lmc.driver.compile import collection_paused
-from lmc.driver.service import service
+from lmc.driver.compile.compile import collection_paused
+from lmc.driver.targets.service import service
 from lmc.frontend.capture import capture
-from lmc.ir.target import Target
+from lmc.ir.engine.target import Target
 from lmc.passes.base import PassContext
 from lmc.passes.pipelines import pipeline
 

@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from lmc.driver.openmp import SLEEPING_THREADS
+from lmc.driver.targets.openmp import SLEEPING_THREADS
 
 os.environ |= SLEEPING_THREADS  # before torch loads
 
@@ -49,8 +49,8 @@ class Run:
 def run(items: Sequence[Any], way: str, constraint_of: Callable[[str, str], Any], *, together: bool) -> Run:
     """All items by a new engine, together or one by one."""
     from lmc import builtin_model
-    from lmc.ir.context import Context
-    from lmc.ir.engine import Request, SamplingParams
+    from lmc.ir.engine.protocol import Request, SamplingParams
+    from lmc.ir.tokens.context import Context
     from lmc.runtime.local import load_local_engine
 
     mode: Any = way.removeprefix("lmc ") if way.startswith("lmc") else "off"

@@ -24,7 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from lmc.driver.openmp import SLEEPING_THREADS
+from lmc.driver.targets.openmp import SLEEPING_THREADS
 
 os.environ |= SLEEPING_THREADS  # before torch loads
 
@@ -34,7 +34,7 @@ import transformers
 from benchmarks.engine import CASES, Case, agreement, measure
 from benchmarks.results import table
 from benchmarks.runners import Runners
-from lmc.ir.engine import Request, SamplingParams
+from lmc.ir.engine.protocol import Request, SamplingParams
 from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.runtime.local.checkpoints import ARCHITECTURES, SENTENCES, make_model, save_checkpoint
 from tests.runtime.local.oracle import Agreement

@@ -20,14 +20,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from lmc.driver.openmp import SLEEPING_THREADS
+from lmc.driver.targets.openmp import SLEEPING_THREADS
 
 os.environ |= SLEEPING_THREADS  # before torch loads
 
 from benchmarks.engine import FOLDER, Case, make_model
 from benchmarks.results import machine, processor, table, write_section
 from benchmarks.runners import versions
-from lmc.ir.engine import EngineStatistics, Request, SamplingParams
+from lmc.ir.engine.protocol import EngineStatistics, Request, SamplingParams
 from lmc.runtime.local import LocalEngine, load_local_engine
 
 COUNTS = (1, 8, 64, 512)

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from benchmarks.compile_time import chain, fan_out
 from benchmarks.results import machine, table, write_section
-from lmc.driver.compile import compile_program
-from lmc.driver.compiled import Compiled
-from lmc.ir.engine import DoneHandle, Generation, Handle, OnDelta, Request
-from lmc.ir.interpreter import interpret
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.driver.compile.compile import compile_program
+from lmc.driver.compile.compiled import Compiled
+from lmc.ir.engine.protocol import DoneHandle, Generation, Handle, OnDelta, Request
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
+from lmc.ir.semantics.interpreter import interpret
 from lmc.runtime.executor import Executor, Finished, Instance
 
 REPEATS = 3

@@ -17,12 +17,12 @@ from typing import Any
 from benchmarks.results import machine, table, write_section
 from examples.judge import ESSAYS, judge
 from lmc import builtin_model
-from lmc.driver.compile import compile_program
-from lmc.driver.execute import Job, execute
-from lmc.driver.result import Result
-from lmc.frontend.arguments import bind
-from lmc.frontend.variants import inputs_of
-from lmc.ir.target import Target
+from lmc.driver.compile.compile import compile_program
+from lmc.driver.run.execute import Job, execute
+from lmc.driver.run.result import Result
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.variants import inputs_of
+from lmc.ir.engine.target import Target
 from lmc.runtime.local import LocalEngine, load_local_engine
 
 KV_TOKENS = 60_000  # room for every prompt of the batch

@@ -3,9 +3,10 @@
 python benchmarks/mixing.py [--write]
 
 Without a model: the policy `lmc` of the simulator, in the order of the tree of prompts, in the mixed one
-(`lmc/cache/mixing.py`), and in what it chooses itself. *Least* is the number of steps that no order goes below: all
-slots decode in each of them, or each is full of prompt tokens, or the longest instance takes as many. The workloads of
-`traces.py` have one kind of instance each; there the second table says how many steps could be saved at all.
+(`lmc/cache/batch_order/mixing.py`), and in what it chooses itself. *Least* is the number of steps that no order goes
+below: all slots decode in each of them, or each is full of prompt tokens, or the longest instance takes as many. The
+workloads of `traces.py` have one kind of instance each; there the second table says how many steps could be saved at
+all.
 """
 
 import argparse
@@ -14,10 +15,10 @@ from collections.abc import Sequence
 from benchmarks.replay import BATCH, Traced
 from benchmarks.results import table, write_section
 from benchmarks.traces import WORKLOADS, Trace
-from lmc.cache.ranks import InstanceOrder, Layout
-from lmc.cache.report import CostModel, Report
-from lmc.cache.simulator import simulate
-from lmc.cache.trace import TraceRequest
+from lmc.cache.batch_order.ranks import InstanceOrder, Layout
+from lmc.cache.simulation.report import CostModel, Report
+from lmc.cache.simulation.simulator import simulate
+from lmc.cache.simulation.trace import TraceRequest
 
 PREFILL_TOKENS = 512
 

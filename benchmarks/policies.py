@@ -3,7 +3,8 @@
 python benchmarks/policies.py [--write] [--workload react …] [--policy lpm …] [--batch 8]
 
 All have the same requests, pool, batch limit, cache and costs; they differ in order and eviction only
-(`lmc/cache/simulator.py`). Their LRU and longest prefix first are checked against SGLang's by `public_policies.py`.
+(`lmc/cache/simulation/simulator.py`). Their LRU and longest prefix first are checked against SGLang's by
+`public_policies.py`.
 """
 
 import math
@@ -11,7 +12,7 @@ import statistics
 
 from benchmarks.replay import SUMMARY_HEAD, Experiment, Served, about, by_share, command_line, summary_cells, traced
 from benchmarks.results import table, write_section
-from lmc.cache.simulator import POLICIES
+from lmc.cache.simulation.simulator import POLICIES
 
 
 def row(experiment: Experiment, all_served: list[Served]) -> list[str]:

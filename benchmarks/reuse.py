@@ -2,7 +2,7 @@
 
 python benchmarks/reuse.py [--write] [--workload react …] [--batch 8]
 
-Three limits (`lmc/cache/optimum.py`, `lmc/cache/best_order.py`):
+Three limits (`lmc/cache/simulation/optimum.py`, `lmc/cache/simulation/best_order.py`):
 
 - order-free: with an infinite pool every token that was computed before is a hit, whatever the order;
 - MIN: the best eviction there is, on the timeline of lmc's own order;
@@ -30,10 +30,10 @@ from benchmarks.replay import (
 )
 from benchmarks.results import table, write_section
 from benchmarks.traces import WORKLOADS, Workload, trace_of
-from lmc.cache.best_order import MOST_REQUESTS, best_order
-from lmc.cache.optimum import distinct_tokens
-from lmc.cache.simulator import simulate
-from lmc.cache.trace import TraceRequest
+from lmc.cache.simulation.best_order import MOST_REQUESTS, best_order
+from lmc.cache.simulation.optimum import distinct_tokens
+from lmc.cache.simulation.simulator import simulate
+from lmc.cache.simulation.trace import TraceRequest
 
 POLICY = "lmc"
 LARGE = 50  # pool in % of the distinct tokens, from which on hits have to come close to the order-free bound

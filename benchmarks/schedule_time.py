@@ -13,7 +13,7 @@ import time
 
 from benchmarks.results import machine, table, write_section
 from examples.judge import judge
-from lmc.backend.schedule import Room, schedule_batch
+from lmc.backend.schedule.schedule import Room, schedule_batch
 
 SIZES = (10_000, 100_000)
 HEAD = ("instances", "seconds", "seconds with blocks tried out", "MiB")

@@ -17,10 +17,10 @@ from typing import Any
 
 import lmc
 from benchmarks.results import machine, table, write_section
-from lmc.driver.service import service
-from lmc.ir.engine import Engine, TokenDelta
-from lmc.ir.target import Target
-from lmc.ir.tokenizer import Tokenizer
+from lmc.driver.targets.service import service
+from lmc.ir.engine.protocol import Engine, TokenDelta
+from lmc.ir.engine.target import Target
+from lmc.ir.tokens.tokenizer import Tokenizer
 
 LIMIT = 0.02
 WORDS = "The harbour wall was rebuilt in spring, and the ferry to the island now leaves from the northern quay at nine."

@@ -1,4 +1,4 @@
-"""Traces of well-known workloads: the requests of many instances, for the simulator (`lmc/cache/simulator.py`).
+"""Traces of well-known workloads: the requests of many instances, for the simulator (`lmc/cache/simulation`).
 
 Shots, branches, turns and lengths are those of the SGLang paper (arXiv 2312.07104), in tokens of four letters; those of
 `map_reduce`, `debate` and `reflect` of Helium (arXiv 2603.16104), of `agents` of KVFlow (arXiv 2507.07400). `WORKLOADS`
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from lmc.cache.trace import TraceRequest, read_trace
+from lmc.cache.simulation.trace import TraceRequest, read_trace
 
 Tokens = list[int]
 VOCABULARY = 32_000  # tokens of texts that are known; tokens of answers come after them

@@ -1,12 +1,12 @@
 # The public names of lmc. `import lmc` loads the module of each on its first use.
-from .driver.compiled import Compiled as Compiled
-from .driver.engines import close as close, engines as engines
-from .driver.result import Result as Result
-from .driver.run import BatchInterruptedError as BatchInterruptedError
-from .driver.stream import AsyncStream as AsyncStream, Stream as Stream
+from .driver.compile.compiled import Compiled as Compiled
+from .driver.targets.engines import close as close, engines as engines
+from .driver.run.result import Result as Result
+from .driver.run.run import BatchInterruptedError as BatchInterruptedError
+from .driver.run.stream import AsyncStream as AsyncStream, Stream as Stream
 from .driver.version import __version__ as __version__
-from .frontend.forms import cond as cond, map as map, race as race, while_loop as while_loop
-from .frontend.messages import (
+from .frontend.language.forms import cond as cond, map as map, race as race, while_loop as while_loop
+from .frontend.language.messages import (
     assistant as assistant,
     gen as gen,
     message as message,
@@ -14,9 +14,9 @@ from .frontend.messages import (
     system as system,
     user as user,
 )
-from .frontend.sections import section as section
-from .frontend.state import State as State
-from .frontend.tools import tool as tool
+from .frontend.language.sections import section as section
+from .frontend.language.state import State as State
+from .frontend.tools.tools import tool as tool
 from .ir.errors import (
     CaptureError as CaptureError,
     ConstraintError as ConstraintError,

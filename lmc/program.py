@@ -14,12 +14,12 @@ from typing_extensions import ParamSpec, TypeVar  # with defaults, which typing 
 from lmc import driver
 from lmc.driver import JittedFunction, Options, Wish, check_option_names
 from lmc.ir.cached import cached_property
+from lmc.ir.engine.forks import at_work, is_at_work
 from lmc.ir.errors import InputError
-from lmc.ir.forks import at_work, is_at_work
 
 if TYPE_CHECKING:  # loaded when a program first runs
     from lmc.driver import AsyncStream, Compiled, ProfileOption, Result, Runner, Stream, Variants
-    from lmc.frontend.state import State
+    from lmc.frontend.language.state import State
 
 P = ParamSpec("P", default=...)
 R = TypeVar("R", default=Any)

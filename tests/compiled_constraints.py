@@ -7,13 +7,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lmc.driver.constraints import compiler
+from lmc.driver.compile.constraints import compiler
 from lmc.grammar.sharing import ConstraintCache
-from lmc.ir.constraints import Compile, Constraints, Reader, constraints_of
 from lmc.ir.core import Constraint
-from lmc.ir.engine import JUMP_FORWARD
+from lmc.ir.engine.constraint_runtime import Compile, Constraints, Reader, constraints_of
+from lmc.ir.engine.protocol import JUMP_FORWARD
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.module import Module
-from lmc.ir.toy import toy_tokenizer
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type, json_of
 
 CACHE = ConstraintCache()

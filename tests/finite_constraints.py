@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.ir.constraints import Constraints
 from lmc.ir.core import Constraint
+from lmc.ir.engine.constraint_runtime import Constraints
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import ConstraintError
 from lmc.ir.module import Module
-from lmc.ir.toy import toy_tokenizer
 
 
 class FiniteState:

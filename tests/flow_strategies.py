@@ -11,8 +11,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmc.ir.core import Attribute, Block, Value
-from lmc.ir.ops import BreakOp, GenOp, HostCallOp, PyCallOp, UnreachableOp
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
+from lmc.ir.dialects.core_ops import BreakOp, GenOp, HostCallOp, PyCallOp, UnreachableOp
+from lmc.ir.dialects.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, ListType, Type, holds_context, list_of
 from tests.program_strategies import Author, Program
 

@@ -9,13 +9,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lmc.ir import builtins
 from lmc.ir.builder import Builder
 from lmc.ir.core import Attribute, Constraint, Effect, HostFunction, Value
-from lmc.ir.definitions import DEFINED_KINDS
-from lmc.ir.engine import JUMP_FORWARD
-from lmc.ir.module import Function, Module
-from lmc.ir.ops import (
+from lmc.ir.dialects.core_ops import (
     PREFILL_SCOPES,
     ROLES,
     SELECT_METHODS,
@@ -37,6 +33,10 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
+from lmc.ir.engine.protocol import JUMP_FORWARD
+from lmc.ir.module import Function, Module
+from lmc.ir.semantics import builtins
+from lmc.ir.semantics.definitions import DEFINED_KINDS
 from lmc.ir.types import ANY, CTX, INT, TEXT, Type, holds_context, list_of
 from tests.region_strategies import RegionBody
 from tests.strategies import constraints, digests, generated_types, literals, locations, names, texts, value_types

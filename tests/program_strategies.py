@@ -9,11 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
-from lmc.ir.constraints import Constraints
 from lmc.ir.core import Effect, HostFunction, Op, Value
-from lmc.ir.errors import Location
-from lmc.ir.module import Function, Module
-from lmc.ir.ops import (
+from lmc.ir.dialects.core_ops import (
     SELECT_METHODS,
     AssumeOp,
     BeginOp,
@@ -31,6 +28,9 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
+from lmc.ir.engine.constraint_runtime import Constraints
+from lmc.ir.errors import Location
+from lmc.ir.module import Function, Module
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, Type, holds_context, list_of
 from tests.compiled_constraints import SYMBOLS, constrained_sampling, toy_constraints
 

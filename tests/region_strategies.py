@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
 from lmc.ir.core import Attribute, Block, Effect, HostFunction, Value
-from lmc.ir.ops import ContextOp, PyCallOp, UnreachableOp
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
+from lmc.ir.dialects.core_ops import ContextOp, PyCallOp, UnreachableOp
+from lmc.ir.dialects.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type, holds_context, list_of
 from tests.ir import region_ops
 from tests.strategies import literals, texts, value_types

@@ -8,7 +8,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from lmc.driver.openmp import SLEEPING_THREADS
+from lmc.driver.targets.openmp import SLEEPING_THREADS
 
 os.environ |= SLEEPING_THREADS  # before torch loads
 
@@ -19,7 +19,7 @@ POOL = 40_000  # tokens; llama.cpp has as many cells, vLLM's 2 GiB hold 46,000 t
 
 def load(job: Job) -> Generate:
     """Open an engine with an empty cache."""
-    from lmc.ir.engine import Request, SamplingParams
+    from lmc.ir.engine.protocol import Request, SamplingParams
 
     engine, _ = _open(job)
 
@@ -65,7 +65,7 @@ def _engine(model: str, dtype: str, device: str, threads: int, *sizes: tuple[str
     """Start an engine, once for all jobs that want the same."""
     import torch
 
-    from lmc.driver.engines import adopt_engine
+    from lmc.driver.targets.engines import adopt_engine
     from lmc.runtime.local import load_local_engine
 
     torch.set_num_threads(threads)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lmc.backend.plan import Body, Instruction
 from lmc.ir.core import Block, Op
-from lmc.ir.ops import SamplingOp, SelectOp
+from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.ordering import Objects, objects_of, waits_of
 
 

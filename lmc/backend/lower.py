@@ -9,10 +9,10 @@ from typing import Any
 from lmc.backend.instructions import instructions_of
 from lmc.backend.plan import Parameter, Plan, defined_values
 from lmc.ir.core import Block, Op, Value, walk
+from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.engine.target import Target
 from lmc.ir.errors import LoweringError
 from lmc.ir.module import Module
-from lmc.ir.ops import SamplingOp
-from lmc.ir.target import Target
 
 
 def lower(module: Module, target: Target) -> Plan:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Attribute, Block, Constraint, HostFunction, Op, Value, walk
+from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.errors import InputError
 from lmc.ir.module import Function, Module
-from lmc.ir.regions import RegionOp
 from lmc.ir.types import Type
 
 
@@ -143,7 +143,7 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is executed. Written and read by ``lmc.backend.plan_json``.
+    """What is executed. Written and read by ``lmc.backend.json.plan_json``.
 
     ``arguments`` say how the parameters come from what the program's user gives; None in a plan that is not saved, or
     that was made of IR, which does not know. The same goes for ``classes``: none.

@@ -34,7 +34,7 @@ def simulate_command(
 
     A trace is JSON Lines, one request to a line: {"id", "tokens", "output", "after", "arrival"}. "tokens" are those of
     the prompt, "output" is how many were generated, "after" lists the ids of requests that it waits for, "arrival" is
-    in seconds. Optional: "instance", "known", "expected" and "priority" (see lmc/cache/trace.py).
+    in seconds. Optional: "instance", "known", "expected" and "priority" (see lmc/cache/simulation/trace.py).
 
     Policies: lmc serves in the order of the plan and evicts what is used again last, as far as that is known; lru and
     lfu evict what was used longest ago or least often; next-use evicts like lmc, but serves requests as they come. What

@@ -1,17 +1,11 @@
 # The names of the driver that its clients use. lmc.driver loads the module of each on its first use.
-from . import (
-    artifacts as artifacts,
-    compiled as compiled,
-    grammar as grammar,
-    opt as opt,
-    schedule as schedule,
-    simulate as simulate,
-)
-from .batch_rows import batch_arguments as batch_arguments
-from .compile import Variants as Variants
-from .compiled import Compiled as Compiled
-from .defaults import DEFAULT_BACKEND as DEFAULT_BACKEND
-from .engines import (
+from .commands import grammar as grammar, opt as opt, schedule as schedule, simulate as simulate
+from .compile import artifacts as artifacts, compiled as compiled
+from .batch.batch_rows import batch_arguments as batch_arguments
+from .compile.compile import Variants as Variants
+from .compile.compiled import Compiled as Compiled
+from .targets.defaults import DEFAULT_BACKEND as DEFAULT_BACKEND
+from .targets.engines import (
     adopt_engine as adopt_engine,
     close_engine as close_engine,
     engine_info as engine_info,
@@ -23,26 +17,26 @@ from .errors import (
     ProgramImportError as ProgramImportError,
     UsageError as UsageError,
 )
-from .execute import TokenEvent as TokenEvent
-from .given import Given as Given
-from .lines import STANDARD_INPUT as STANDARD_INPUT
+from .run.execute import TokenEvent as TokenEvent
+from .run.cli_options import Given as Given
+from .batch.lines import STANDARD_INPUT as STANDARD_INPUT
 from .notebook import program_html as program_html
 from .options import Options as Options, Wish as Wish, check_option_names as check_option_names
-from .parts import parts_of as parts_of
-from .profiles import ProfileFile as ProfileFile, ProfileOption as ProfileOption, read_profile as read_profile
+from .batch.chunks import parts_of as parts_of
+from .compile.profiles import ProfileFile as ProfileFile, ProfileOption as ProfileOption, read_profile as read_profile
 from .programs import JittedFunction as JittedFunction, load_program as load_program, program_file as program_file
-from .result import (
+from .run.result import (
     Profile as Profile,
     Result as Result,
     Usage as Usage,
     describe_error as describe_error,
     result_row as result_row,
 )
-from .rows import ArgumentReader as ArgumentReader, Row as Row, Signature as Signature, count_rows as count_rows
-from .run import BatchInterruptedError as BatchInterruptedError, Layout as Layout, Runner as Runner
-from .run_record import MAX_RECORD_BYTES as MAX_RECORD_BYTES, RunRecord as RunRecord, record_run as record_run
-from .saved import SavedRunner as SavedRunner, is_saved as is_saved
-from .start import Arguments as Arguments
-from .stream import AsyncStream as AsyncStream, Stream as Stream
+from .batch.rows import ArgumentReader as ArgumentReader, Row as Row, Signature as Signature, count_rows as count_rows
+from .run.run import BatchInterruptedError as BatchInterruptedError, Layout as Layout, Runner as Runner
+from .batch.run_record import MAX_RECORD_BYTES as MAX_RECORD_BYTES, RunRecord as RunRecord, record_run as record_run
+from .saved.saved import SavedRunner as SavedRunner, is_saved as is_saved
+from .run.start import Arguments as Arguments
+from .run.stream import AsyncStream as AsyncStream, Stream as Stream
 from .version import __version__ as __version__
-from .windows import Part as Part, WindowedRun as WindowedRun
+from .batch.windows import Part as Part, WindowedRun as WindowedRun

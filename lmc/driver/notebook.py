@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from lmc.driver.options import Options
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.wording import with_count
 
 _MAX_CHARACTERS = 20_000

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import cast
 
-from lmc.driver.profiles import ProfileOption, profile_for
-from lmc.frontend.locations import user_location
+from lmc.driver.compile.profiles import ProfileOption, profile_for
+from lmc.frontend.source.locations import user_location
+from lmc.ir.engine.target import KvTokens
 from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile
-from lmc.ir.target import KvTokens
 
 DEFAULT_LEVEL = "O2"
 MAX_PRIORITY = 1000

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from lmc.driver.errors import ProgramImportError, UsageError
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import LmcError, Location
 
 _ENCODING_REMEDY = "save the file as UTF-8, or declare its encoding in its first line: # -*- coding: latin-1 -*-"

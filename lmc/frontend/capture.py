@@ -10,8 +10,6 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from lmc.frontend.arguments import Bound, shape_of, shape_of_annotations
-from lmc.frontend.binding import Owner
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.continuation import stopping
 from lmc.frontend.control import conditions
@@ -21,9 +19,6 @@ from lmc.frontend.emit.budget import MAX_RESTARTS
 from lmc.frontend.emit.graph import Graph
 from lmc.frontend.emit.objects import Rebuilt
 from lmc.frontend.emit.operands import constant, host_call, operand
-from lmc.frontend.expressions import parameter
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.guards import ReadGuards
 from lmc.frontend.handles import handles, programs
 from lmc.frontend.handles.cores import core_of, metas, new_handle, variables
 from lmc.frontend.handles.making import append_together
@@ -43,19 +38,24 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.interpret import calls, comprehensions, expressions, names, statements
 from lmc.frontend.interpret.machine import Activation, Machine, MadeError, Restart, Rules
+from lmc.frontend.program.argument_specs import Arguments, Record
+from lmc.frontend.program.arguments import Bound, shape_of, shape_of_annotations
+from lmc.frontend.program.binding import Owner
+from lmc.frontend.program.expressions import parameter
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.guards import ReadGuards
+from lmc.frontend.program.variants import Captured
 from lmc.frontend.python import classes, foreign
-from lmc.frontend.reaching import changeable
-from lmc.frontend.region_ids import with_region_ids
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition, definition_of
-from lmc.frontend.specs import Arguments, Record
-from lmc.frontend.variants import Captured
-from lmc.ir import structure
+from lmc.frontend.source.reachability import changeable
+from lmc.frontend.source.region_ids import with_region_ids
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Constraint, Effect, Value, walk
+from lmc.ir.dialects.core_ops import BreakOp, ReturnOp, SamplingOp
 from lmc.ir.errors import CaptureError, LmcError, Location
 from lmc.ir.module import Function, Module
-from lmc.ir.ops import BreakOp, ReturnOp, SamplingOp
+from lmc.ir.semantics import structure
 from lmc.ir.types import ANY, BOOL, ListType, Type
 
 

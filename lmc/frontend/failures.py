@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from types import TracebackType
 
-from lmc.frontend.locations import recurs_at
+from lmc.frontend.source.locations import recurs_at
 from lmc.ir.errors import CaptureError, LmcError, Location
 
 _BOUND = "bound the recursion, or write it as a loop"

@@ -3,4 +3,4 @@ from .compiling import compile as compile, compile_source as compile_source
 from .facts import Facts as Facts
 from .interface import Constraint as Constraint
 from .sources import Source as Source
-from .vocabulary import Vocabulary as Vocabulary
+from .vocabulary.vocabulary import Vocabulary as Vocabulary

@@ -10,15 +10,15 @@ from typing import Any
 
 from lmc.grammar import regex as regexes
 from lmc.grammar import schema as schemas
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.building import Arena
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.building import Arena
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
+from lmc.grammar.index.store import IndexStore
 from lmc.grammar.interface import Constraint
 from lmc.grammar.schema import Remark
 from lmc.grammar.sources import Source, Whitespace
-from lmc.grammar.store import IndexStore
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
 

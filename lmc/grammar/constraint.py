@@ -6,15 +6,15 @@ import contextlib
 import threading
 from collections.abc import Mapping
 
-from lmc.grammar.automaton import MAX_STATES, Automaton
+from lmc.grammar.automata.automaton import MAX_STATES, Automaton
 from lmc.grammar.facts import Facts, regular_facts, short_output
-from lmc.grammar.index import TokenIndex
-from lmc.grammar.indexing import build_index
+from lmc.grammar.index.index import TokenIndex
+from lmc.grammar.index.indexing import build_index
+from lmc.grammar.index.masks import MAX_MASK_BYTES
+from lmc.grammar.index.states import State, StateTable
+from lmc.grammar.index.store import IndexStore
 from lmc.grammar.interface import Constraint
-from lmc.grammar.masks import MAX_MASK_BYTES
-from lmc.grammar.states import State, StateTable
-from lmc.grammar.store import IndexStore
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
 _PIECE = 1 << 12  # bytes of an output that are checked at once

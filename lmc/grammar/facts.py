@@ -15,10 +15,10 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.examples import Sampler
-from lmc.grammar.index import TokenIndex
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.examples import Sampler
+from lmc.grammar.index.index import TokenIndex
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
 T = TypeVar("T")

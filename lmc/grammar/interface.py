@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
-from lmc.grammar.automaton import MAX_STATES
+from lmc.grammar.automata.automaton import MAX_STATES
 from lmc.grammar.facts import Facts
-from lmc.grammar.index import TokenIndex
-from lmc.grammar.masks import Words
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.index.index import TokenIndex
+from lmc.grammar.index.masks import Words
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 
 
 class TokenState(Protocol):

@@ -14,14 +14,14 @@ from typing import Any, cast
 
 from lmc.grammar.compiling import compile_source
 from lmc.grammar.facts import Facts
-from lmc.grammar.index import TokenIndex
+from lmc.grammar.index.index import TokenIndex
+from lmc.grammar.index.store import IndexFolder, IndexStore
 from lmc.grammar.interface import Constraint
 from lmc.grammar.sources import KINDS, Source, Whitespace
-from lmc.grammar.store import IndexFolder, IndexStore
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.cached import cached_property
+from lmc.ir.engine.forks import at_work
 from lmc.ir.errors import ConstraintError, InputError
-from lmc.ir.forks import at_work
 
 _LIMIT = 256
 _WORKERS = 2

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import networkx
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
+from lmc.ir.dialects.regions import RegionOp, effects_of
 from lmc.ir.ordering import Objects, objects_of, uses, waits_of
-from lmc.ir.regions import RegionOp, effects_of
 from lmc.ir.types import holds_context
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lmc.ir.core import Block, Op, Value
-from lmc.ir.layout import exact_key
 from lmc.ir.module import Module
+from lmc.ir.op_schema import exact_key
 
 
 def structurally_equal(left: Module, right: Module) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
-from lmc.ir.region_ops import TryOp, guarded_ops
-from lmc.ir.regions import RegionOp, can_change, gives_objects, has_id, is_local, is_read, is_write
+from lmc.ir.dialects.region_ops import TryOp, guarded_ops
+from lmc.ir.dialects.regions import RegionOp, can_change, gives_objects, has_id, is_local, is_read, is_write
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ import pydantic
 import pydantic_core
 from pydantic.errors import PydanticUserError
 
-from lmc.frontend.refusals import bad
-from lmc.frontend.schemas import UnknownSchemaError, schema_of
-from lmc.frontend.tools import Tool
+from lmc.frontend.language.refusals import bad
+from lmc.frontend.schemas.schemas import UnknownSchemaError, schema_of
+from lmc.frontend.tools.tools import Tool
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import InputError, LmcError, ToolTimeoutError
 

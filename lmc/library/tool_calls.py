@@ -7,11 +7,11 @@ from typing import Any, Literal, get_args
 
 import pydantic
 
-from lmc.frontend.function import called_at_capture, part_of_programs
-from lmc.frontend.messages import message
-from lmc.frontend.refusals import bad, described
-from lmc.frontend.state import State
-from lmc.frontend.tools import Tool
+from lmc.frontend.language.messages import message
+from lmc.frontend.language.refusals import bad, described
+from lmc.frontend.language.state import State
+from lmc.frontend.program.function import called_at_capture, part_of_programs
+from lmc.frontend.tools.tools import Tool
 from lmc.library.tool_arguments import Errors, arguments_of, by_text
 
 ANSWER = "answer"

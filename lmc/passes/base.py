@@ -12,8 +12,8 @@ from lmc.ir.core import Block
 from lmc.ir.errors import InputError, Location
 from lmc.ir.module import Module
 from lmc.ir.profile import Profile
-from lmc.ir.template import ChatTemplate, Message, Segment, Slot
-from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.tokens.template import ChatTemplate, Message, Segment, Slot
+from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.wording import with_count
 
 RemarkKind = Literal["applied", "missed"]

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lmc.ir.core import Block, Op, walk
-from lmc.ir.kept_ops import FreeOp, KeepOp
-from lmc.ir.regions import RegionOp
+from lmc.ir.dialects.cache_hints import FreeOp, KeepOp
+from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.rewriter import with_regions
+from lmc.passes.analysis.liveness import Liveness
 from lmc.passes.base import FunctionPass, PassContext
-from lmc.passes.liveness import Liveness
-from lmc.passes.making import with_ops
-from lmc.passes.trimming import trimmed
+from lmc.passes.rewriting.new_ops import with_ops
+from lmc.passes.rewriting.unused_results import trimmed
 
 
 @dataclass(frozen=True)

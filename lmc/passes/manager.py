@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lmc.ir.core import Op
 from lmc.ir.errors import VerifyError
 from lmc.ir.module import Module
-from lmc.ir.verifier import verify
+from lmc.ir.verify.verifier import verify
 from lmc.passes.base import Pass, PassContext, Remark
 
 AfterPass = Callable[[Pass, Module], None]

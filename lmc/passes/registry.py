@@ -7,17 +7,17 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lmc.passes.apply_profile import ApplyProfile
+from lmc.passes.apply_profile.apply_profile import ApplyProfile
 from lmc.passes.base import Pass
-from lmc.passes.canonicalize import Canonicalize
-from lmc.passes.compile_constraints import CompileConstraints
+from lmc.passes.canonicalize.canonicalize import Canonicalize
+from lmc.passes.compile_constraints.compile_constraints import CompileConstraints
 from lmc.passes.cse import EliminateCommonSubexpressions
 from lmc.passes.dce import EliminateDeadCode
-from lmc.passes.distribute_loops import DistributeLoops
-from lmc.passes.hoist_prefixes import HoistPrefixes
-from lmc.passes.kv_liveness import KvLiveness
+from lmc.passes.distribute_loops.distribute_loops import DistributeLoops
+from lmc.passes.hoist_prefixes.hoist_prefixes import HoistPrefixes
+from lmc.passes.kv_liveness.kv_liveness import KvLiveness
 from lmc.passes.order_sections import OrderSections
-from lmc.passes.plan_fork_join import PlanForkJoin
+from lmc.passes.plan_fork_join.plan_fork_join import PlanForkJoin
 from lmc.passes.start_reads_early import StartReadsEarly
 
 PASSES: dict[str, type[Pass]] = {

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
-from lmc.ir.early import CallAhead, calls_ahead
+from lmc.ir.dialects.core_ops import HostCallOp
+from lmc.ir.dialects.region_ops import CondOp, TryOp
+from lmc.ir.dialects.regions import RegionOp, has_id
 from lmc.ir.module import Module
-from lmc.ir.ops import HostCallOp
 from lmc.ir.ordering import objects_of
-from lmc.ir.region_ops import CondOp, TryOp
-from lmc.ir.regions import RegionOp, has_id
 from lmc.ir.rewriter import with_regions
+from lmc.ir.semantics.speculation import CallAhead, calls_ahead
+from lmc.passes.analysis.escape import exposed_values, touches
 from lmc.passes.base import Pass, PassContext
-from lmc.passes.exposure import exposed_values, touches
-from lmc.passes.making import with_ops
+from lmc.passes.rewriting.new_ops import with_ops
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,10 @@ class StartReadsEarly(Pass):
     those of all elements may, once its lists are known.
 
     Sound because only a call that reads, or is pure, is marked, and only where nothing that writes, nor anything that
-    may end the program, stands between its new beginning and its place (``lmc.ir.early``). Ops that make its arguments
-    move out of the arms to where it begins; they have to be pure, unable to raise, and free of objects that others may
-    change. Arms that are known to be unlikely (``probability`` of ``cf.cond`` below one half) are left alone.
+    may end the program, stands between its new beginning and its place (``lmc.ir.semantics.speculation``). Ops that
+    make its arguments move out of the arms to where it begins; they have to be pure, unable to raise, and free of
+    objects that others may change. Arms that are known to be unlikely (``probability`` of ``cf.cond`` below one half)
+    are left alone.
 
     Before::
 

@@ -9,24 +9,24 @@ from itertools import count
 from typing import Any
 
 from lmc.backend.plan import Plan
-from lmc.ir.constraints import Constraints
 from lmc.ir.core import Value
-from lmc.ir.engine import Engine
+from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.engine.constraint_runtime import Constraints
+from lmc.ir.engine.planned import Place, Planned
+from lmc.ir.engine.protocol import Engine
 from lmc.ir.errors import InputError, LmcError, located
-from lmc.ir.interpreter import Outcome, bind_parameters, outcome
-from lmc.ir.ops import SamplingOp
-from lmc.ir.planned import Place, Planned
 from lmc.ir.profile import Profile, Recording
-from lmc.ir.semantics import NO_CONSTRAINTS
-from lmc.runtime.calls_to_come import Outlook
+from lmc.ir.semantics.interpreter import Outcome, bind_parameters, outcome
+from lmc.ir.semantics.ops import NO_CONSTRAINTS
+from lmc.runtime.batch_context import Surroundings
 from lmc.runtime.events import OnEvent
+from lmc.runtime.hints.lookahead import Outlook
+from lmc.runtime.hints.pinned_prefixes import PinBudget
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.machine import Left, Machine, report_forced
 from lmc.runtime.operations import ask
-from lmc.runtime.prefixes import PinBudget
 from lmc.runtime.prepared import PreparedPlan, prepare
 from lmc.runtime.prepared_body import Stage
-from lmc.runtime.surroundings import Surroundings
 from lmc.runtime.threads import DaemonPool
 
 
@@ -35,7 +35,7 @@ class Limits:
     """How much runs at the same time: engine requests (and instances) of a batch, and threads for host functions.
 
     ``request_timeout`` is how many seconds each request may take in the engine (None: any number). Requests of higher
-    ``priority`` go before those of others (see ``lmc.ir.engine.Request``).
+    ``priority`` go before those of others (see ``lmc.ir.engine.protocol.Request``).
     """
 
     requests: int = 256

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lmc.ir.hosts import Answer, Cancellation, as_async, cancelled_by
+from lmc.ir.engine.hosts import Answer, Cancellation, as_async, cancelled_by
 from lmc.runtime.threads import DaemonPool
 
 
@@ -16,7 +16,7 @@ from lmc.runtime.threads import DaemonPool
 class HostRun:
     """A call that has begun, or waits for a thread. ``cancels`` are called where nobody needs it any more.
 
-    An async call ends then; a plain one can't be stopped, but is told (``lmc.ir.hosts.CANCELLATION``).
+    An async call ends then; a plain one can't be stopped, but is told (``lmc.ir.engine.hosts.CANCELLATION``).
     """
 
     future: Future[Answer]

@@ -17,26 +17,26 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from lmc.cache.ranks import rank_of
-from lmc.ir import semantics
-from lmc.ir.context import Context
+from lmc.cache.batch_order.ranks import rank_of
 from lmc.ir.core import Op, Value
-from lmc.ir.engine import PrefixCaching
+from lmc.ir.dialects.core_ops import FreeOp, KeepOp, PrefillOp, PyCallOp, SampleOp, SamplingOp
+from lmc.ir.dialects.regions import LEAVING, RegionOp
+from lmc.ir.engine.hosts import Answer
+from lmc.ir.engine.planned import Place
+from lmc.ir.engine.protocol import PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError, located
-from lmc.ir.hosts import Answer
-from lmc.ir.ops import FreeOp, KeepOp, PrefillOp, PyCallOp, SampleOp, SamplingOp
-from lmc.ir.planned import Place
 from lmc.ir.profile import OpProfile, Recording
-from lmc.ir.regions import LEAVING, RegionOp
-from lmc.ir.statements import RAISING
-from lmc.runtime.calls_to_come import CallsToCome, Walk
-from lmc.runtime.early_calls import BegunCalls, EarlyCalls
+from lmc.ir.semantics import ops as semantics
+from lmc.ir.semantics.statements import RAISING
+from lmc.ir.tokens.context import Context
+from lmc.runtime.batch_context import Surroundings
 from lmc.runtime.events import TokenEvent, branch_of
+from lmc.runtime.hints.lookahead import CallsToCome, Walk
+from lmc.runtime.hints.pinned_prefixes import HeldPrefixes
+from lmc.runtime.hints.retention import KeptContexts
 from lmc.runtime.host_calls import HostRun
-from lmc.runtime.kept_contexts import KeptContexts
-from lmc.runtime.prefixes import HeldPrefixes
 from lmc.runtime.prepared_body import PreparedBody, Stage
-from lmc.runtime.surroundings import Surroundings
+from lmc.runtime.speculative_calls import BegunCalls, EarlyCalls
 
 _FOR_THE_ENGINE = (PrefillOp, KeepOp, FreeOp)
 _SLICE = 500

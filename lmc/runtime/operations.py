@@ -8,15 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from lmc.ir import selection, semantics
-from lmc.ir.context import Context
 from lmc.ir.core import Op
-from lmc.ir.engine import Engine, OnDelta, Pin, Request, ScoreRequest, TokenDelta
+from lmc.ir.dialects.core_ops import FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
+from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.engine.protocol import Engine, OnDelta, Pin, Request, ScoreRequest, TokenDelta
 from lmc.ir.errors import LmcError, PlanMismatchError
-from lmc.ir.interpreter import failed_profile, generation_profile, score_profile
-from lmc.ir.ops import FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile
-from lmc.ir.regions import RegionOp
+from lmc.ir.semantics import ops as semantics
+from lmc.ir.semantics import selection
+from lmc.ir.semantics.interpreter import failed_profile, generation_profile, score_profile
+from lmc.ir.tokens.context import Context
 from lmc.runtime.host_calls import begin
 from lmc.runtime.machine import Call, Frame, Machine
 from lmc.runtime.region_runs import run_regions

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from itertools import count
 
 from lmc.backend.plan import Body, Instruction, Plan
-from lmc.ir import semantics
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Effect, Op, Value, walk
-from lmc.ir.early import EarlyStart, early_starts
-from lmc.ir.ops import AssumeOp, FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
+from lmc.ir.dialects.core_ops import AssumeOp, FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
+from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.ordering import Objects, objects_of, uses
-from lmc.ir.regions import RegionOp
+from lmc.ir.semantics import ops as semantics
+from lmc.ir.semantics.speculation import EarlyStart, early_starts
 from lmc.ir.types import holds_context
-from lmc.runtime.beginnings import Step as StepToCome
-from lmc.runtime.beginnings import steps_to_come
+from lmc.runtime.hints.known_prefixes import Step as StepToCome
+from lmc.runtime.hints.known_prefixes import steps_to_come
 from lmc.runtime.prepared_body import Early, PreparedBody, Stage
 
 _NOT_EARLY = Early((), {}, {})
@@ -40,7 +40,7 @@ class PreparedPlan:
 
     @cached_property
     def steps_to_come(self) -> tuple[StepToCome, ...]:
-        """See ``lmc.runtime.beginnings``."""
+        """See ``lmc.runtime.hints.known_prefixes``."""
         return steps_to_come(self.main)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Op, Value
-from lmc.ir.early import EarlyStart
+from lmc.ir.semantics.speculation import EarlyStart
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class PreparedBody:
     ``dependents[i]`` wait for instruction i, ``bodies[i]`` are its regions. Of calls that wait for room in the engine,
     the one with the lowest of ``ranks`` is first: by wave, then group, then order. ``stages`` number the instructions
     of the program that ask the engine in that order, those of regions with those around them. ``whole`` are all.
-    ``prefills_of`` and ``prefill_users``: see ``lmc.runtime.prefixes``; ``prefills`` are prefills by what they give.
-    ``keeps[i]`` is the ``lm.keep`` of what instruction i leaves in the cache, ``kept_stages`` are the stages of the
-    uses that those foresee.
+    ``prefills_of`` and ``prefill_users``: see ``lmc.runtime.hints.pinned_prefixes``; ``prefills`` are prefills by what
+    they give. ``keeps[i]`` is the ``lm.keep`` of what instruction i leaves in the cache, ``kept_stages`` are the stages
+    of the uses that those foresee.
     """
 
     parameters: tuple[Value, ...]

@@ -1,4 +1,4 @@
-"""Runs of ops with regions: which region runs when, and what comes of it. Their meaning is in ``lmc.ir.control_flow``.
+"""Runs of ops with regions: which region runs when, and its results (semantics: ``lmc.ir.semantics.control_flow``).
 
 A region is run by a frame. Nothing here is recursive but over the nesting of regions: a frame that is over is told of
 by the machine's own loop, so a loop may have any number of rounds.
@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from lmc.ir import control_flow
 from lmc.ir.core import Op
-from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
-from lmc.ir.regions import RegionOp
+from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
+from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.semantics import control_flow
 from lmc.runtime.machine import Ending, Failed, Frame
 from lmc.runtime.prepared_body import PreparedBody
 from lmc.runtime.scope import Scope

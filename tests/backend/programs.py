@@ -2,8 +2,8 @@
 
 from lmc.backend.lower import lower
 from lmc.backend.plan import Plan
-from lmc.ir.parser import parse
-from lmc.ir.target import Target
+from lmc.ir.engine.target import Target
+from lmc.ir.text.parser import parse
 
 JUDGE = r"""
 module @judge {

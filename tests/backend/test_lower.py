@@ -6,13 +6,13 @@ from hypothesis import given
 from lmc.backend.lower import lower
 from lmc.backend.plan import defined_values
 from lmc.ir.core import walk
+from lmc.ir.dialects.core_ops import GenOp, SelectOp
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import Location, LoweringError
-from lmc.ir.interpreter import interpret
-from lmc.ir.ops import GenOp, SelectOp
-from lmc.ir.parser import parse
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
-from lmc.ir.verifier import verify
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse
+from lmc.ir.verify.verifier import verify
 from tests.backend.programs import FLOW, JUDGE, TOOLS, plan_of
 from tests.flow_strategies import flow_programs
 from tests.program_strategies import Program

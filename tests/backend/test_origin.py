@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from lmc.backend.origin import inputs_digest, plan_digest
-from lmc.backend.plan_json import dump_plan, load_plan
+from lmc.backend.json.plan_json import dump_plan, load_plan
+from lmc.backend.schedule.fingerprints import inputs_digest, plan_digest
 from tests.backend.programs import JUDGE, plan_of
 
 

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lmc.backend import instructions_json, plan_json
-from lmc.backend.attributes_json import load_type
+from lmc.backend.json import instructions_json, plan_json
+from lmc.backend.json.attributes_json import load_type
+from lmc.backend.json.plan_json import VERSION, dump_plan, load_plan
 from lmc.backend.lower import lower
 from lmc.backend.plan import Argument, Body, Condition, Fields, Frozen, Items, JsonClass, Leaf, Node, Plan, PlanError
-from lmc.backend.plan_json import VERSION, dump_plan, load_plan
 from lmc.ir.core import Op, op_class, op_names
+from lmc.ir.engine.target import Target
 from lmc.ir.equality import structurally_equal
 from lmc.ir.module import Module
-from lmc.ir.target import Target
-from lmc.ir.verifier import MAX_REGION_DEPTH
+from lmc.ir.verify.verifier import MAX_REGION_DEPTH
 from tests.backend.programs import FLOW, JUDGE, TOOLS, plan_of
 from tests.module_strategies import modules
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.backend import schedule
-from lmc.backend.schedule import Room, schedule_batch
-from lmc.backend.schedule_json import dump_schedule, load_schedule
-from lmc.backend.stages import Answer, Known
+from lmc.backend.schedule import schedule
+from lmc.backend.schedule.request_model import Answer, Known
+from lmc.backend.schedule.schedule import Room, schedule_batch
+from lmc.backend.schedule.schedule_json import dump_schedule, load_schedule
+from lmc.cache.batch_order.ranks import InstanceOrder, Layout
 from lmc.cache.node import common_prefix_length
-from lmc.cache.ranks import InstanceOrder, Layout
-from lmc.cache.simulator import coarse_trial
-from lmc.ir.engine import Engine, EngineInfo
+from lmc.cache.simulation.simulator import coarse_trial
+from lmc.ir.engine.protocol import Engine, EngineInfo
 from tests.backend.programs import JUDGE, plan_of
 from tests.work import calls_of
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.backend.origin import Origin
 from lmc.backend.plan import PlanError
-from lmc.backend.schedule import Entry, Schedule, schedule_batch
-from lmc.backend.schedule_json import dump_schedule, is_schedule, load_schedule, load_schedule_lines
-from lmc.backend.stages import Stage
+from lmc.backend.schedule.fingerprints import Origin
+from lmc.backend.schedule.request_model import Stage
+from lmc.backend.schedule.schedule import Entry, Schedule, schedule_batch
+from lmc.backend.schedule.schedule_json import dump_schedule, is_schedule, load_schedule, load_schedule_lines
 from lmc.ir.errors import InputError, Location
 from tests.backend.programs import TOOLS, plan_of
 

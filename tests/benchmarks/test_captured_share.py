@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import captured_share
 from benchmarks.captured_share import Program, Share, corpus, line_of, measure, report, summary
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.conditions.cases import CONDITIONS
 from tests.frontend.ordinary.cases import CASES as ORDINARY
 

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks import compile_time, results
 from benchmarks.compile_time import LIMIT_RATIO, SHAPES, Times, measure
-from lmc.ir.target import Target
+from lmc.ir.engine.target import Target
 
 ROOM = 3  # times are short, and machines are shared
 FULL = os.environ.get("LMC_TEST_FULL") == "1"

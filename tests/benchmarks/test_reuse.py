@@ -9,8 +9,8 @@ import pytest
 from benchmarks import policies, replay, reuse
 from benchmarks.replay import Experiment, Served, Traced
 from benchmarks.traces import VOCABULARY, WORKLOADS, trace_of
-from lmc.cache.best_order import MOST_REQUESTS, best_order
-from lmc.cache.simulator import POLICIES, simulate
+from lmc.cache.simulation.best_order import MOST_REQUESTS, best_order
+from lmc.cache.simulation.simulator import POLICIES, simulate
 
 # Instances of workloads that take a second, in pools that hold two requests or more.
 SMALL = {

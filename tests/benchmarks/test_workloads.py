@@ -11,14 +11,14 @@ from benchmarks import workloads
 from benchmarks.peers import protocol
 from benchmarks.peers.shapes import ALL_SHAPES, Call
 from benchmarks.programs import PROGRAMS
-from lmc.driver.compile import compile_program
-from lmc.frontend.arguments import bind
-from lmc.frontend.variants import inputs_of
-from lmc.ir.engine import DoneHandle, Generation, Handle, OnDelta, Request
-from lmc.ir.interpreter import interpret
-from lmc.ir.target import Target
-from lmc.ir.tokenizer import Tokenizer
-from lmc.ir.toy import ToyEngine
+from lmc.driver.compile.compile import compile_program
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.variants import inputs_of
+from lmc.ir.engine.protocol import DoneHandle, Generation, Handle, OnDelta, Request
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.tokens.tokenizer import Tokenizer
 
 FIRST_WORD = 258
 

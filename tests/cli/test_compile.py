@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from lmc.backend.plan_json import load_plan
-from lmc.ir.parser import parse
+from lmc.backend.json.plan_json import load_plan
+from lmc.ir.text.parser import parse
 
 TOY = ("--model", "toy")
 

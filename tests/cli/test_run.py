@@ -365,7 +365,7 @@ import pathlib
 import time
 
 import lmc
-import lmc.driver.execute
+import lmc.driver.run.execute
 
 
 def schedule(*_):
@@ -373,7 +373,7 @@ def schedule(*_):
     time.sleep(600)
 
 
-lmc.driver.execute.schedule_batch = schedule
+lmc.driver.run.execute.schedule_batch = schedule
 
 
 @lmc.jit

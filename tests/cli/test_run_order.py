@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from lmc.driver import Wish, close_engine, windows
+from lmc.driver import Wish, close_engine
+from lmc.driver.batch import windows
 from lmc.runtime.executor import Executor
 
 PROGRAM = """import lmc

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmc.backend.schedule_json import load_schedule
+from lmc.backend.schedule.schedule_json import load_schedule
 from lmc.runtime.executor import Executor
 
 PROGRAM = """import lmc

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver.simulate import POLICIES
+from lmc.driver.commands.simulate import POLICIES
 
 TRACE = """{"id": "a", "tokens": [1, 2, 3], "output": 1000}
 {"id": "b", "tokens": [1, 2, 4], "output": 0, "after": ["a"]}

@@ -2,8 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lmc.driver.service import service
-from lmc.ir.target import Target
+from lmc.driver.targets.service import service
+from lmc.ir.engine.target import Target
 from tests.driver import programs
 from tests.runtime.engines import LateEngine
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from lmc.driver.compile import compile_captured
-from lmc.driver.execute import Job, execute
-from lmc.driver.registry import load_tokenizer
-from lmc.driver.result import Result
-from lmc.frontend.arguments import bind
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tool_calls import tool_loop
-from lmc.frontend.variants import Captured, inputs_of
+from lmc.driver.compile.compile import compile_captured
+from lmc.driver.run.execute import Job, execute
+from lmc.driver.run.result import Result
+from lmc.driver.targets.registry import load_tokenizer
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import Captured, inputs_of
+from lmc.frontend.tools.tool_calls import tool_loop
 from lmc.ir.core import Effect, walk
+from lmc.ir.dialects.core_ops import HostCallOp
+from lmc.ir.engine.target import Target
 from lmc.ir.errors import LmcError
-from lmc.ir.ops import HostCallOp
-from lmc.ir.target import Target
 from tests.compiled_constraints import CACHE, compile_for_toy
 from tests.frontend.harness import EFFECTS, Run, calls_of, described, run_plain
 from tests.runtime.engines import LateEngine

@@ -5,7 +5,7 @@ import pydantic
 import pytest
 
 import lmc
-from lmc.frontend.arguments import bind
+from lmc.frontend.program.arguments import bind
 
 
 class Item(pydantic.BaseModel):

@@ -1,13 +1,13 @@
 import json
 
-from lmc.backend.plan_json import load_plan
-from lmc.driver.artifacts import module_text, plan_text
-from lmc.driver.compile import compile_program
-from lmc.driver.compiled import summary, summary_text
-from lmc.driver.registry import load_tokenizer
+from lmc.backend.json.plan_json import load_plan
+from lmc.driver.compile.artifacts import module_text, plan_text
+from lmc.driver.compile.compile import compile_program
+from lmc.driver.compile.compiled import summary, summary_text
+from lmc.driver.targets.registry import load_tokenizer
+from lmc.ir.engine.target import Target
 from lmc.ir.equality import structurally_equal
-from lmc.ir.parser import parse
-from lmc.ir.target import Target
+from lmc.ir.text.parser import parse
 from tests.driver import programs
 
 TOY = Target("toy")

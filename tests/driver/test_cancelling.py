@@ -3,10 +3,10 @@ from collections.abc import Callable
 
 import pytest
 
-from lmc.driver.cancelling import CancellableEngine, ProgramCancelled, error_of
-from lmc.ir.engine import OnDelta, Request, SamplingParams, ScoreRequest
+from lmc.driver.run.cancelling import CancellableEngine, ProgramCancelled, error_of
+from lmc.ir.engine.protocol import OnDelta, Request, SamplingParams, ScoreRequest
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
-from lmc.ir.toy import ToyEngine
 from tests.runtime.engines import LateEngine, LateHandle
 
 REQUEST = Request((1, 2), SamplingParams(max_tokens=2), op_id="f/a")

@@ -2,13 +2,13 @@ import gc
 
 import pytest
 
-from lmc.driver.compile import Variants, collection_paused, compile_program
-from lmc.driver.registry import load_tokenizer
-from lmc.frontend.arguments import bind
-from lmc.frontend.function import JittedFunction
+from lmc.driver.compile.compile import Variants, collection_paused, compile_program
+from lmc.driver.targets.registry import load_tokenizer
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.ir.dialects.core_ops import PrefillOp
+from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError, LoweringError
-from lmc.ir.ops import PrefillOp
-from lmc.ir.target import Target
 from tests.driver import programs
 
 TOY = Target("toy")

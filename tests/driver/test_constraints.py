@@ -7,22 +7,22 @@ from typing import Any
 import pytest
 
 import lmc
-from lmc.driver import artifacts
-from lmc.driver.constraints import compiler
-from lmc.driver.defaults import Wish
+from lmc.driver.compile import artifacts
+from lmc.driver.compile.constraints import compiler
 from lmc.driver.programs import UsageError
-from lmc.driver.registry import load_tokenizer
-from lmc.driver.result import result_row
-from lmc.driver.run import Runner
-from lmc.driver.saved import SavedRunner
-from lmc.driver.service import service
-from lmc.driver.start import Options
-from lmc.frontend.function import JittedFunction
+from lmc.driver.run.result import result_row
+from lmc.driver.run.run import Runner
+from lmc.driver.run.start import Options
+from lmc.driver.saved.saved import SavedRunner
+from lmc.driver.targets.defaults import Wish
+from lmc.driver.targets.registry import load_tokenizer
+from lmc.driver.targets.service import service
+from lmc.frontend.program.function import JittedFunction
 from lmc.grammar import sharing
-from lmc.grammar.store import IndexFolder
+from lmc.grammar.index.store import IndexFolder
 from lmc.ir.core import Constraint
+from lmc.ir.engine.target import Target
 from lmc.ir.errors import ConstraintError, InputError, LmcError
-from lmc.ir.target import Target
 from lmc.runtime.events import TokenEvent
 from tests.compiled_constraints import CACHE
 from tests.driver import constrained_programs as programs

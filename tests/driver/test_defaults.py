@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver.defaults import Wish, resolve_grammar_cache, resolve_target
+from lmc.driver.targets.defaults import Wish, resolve_grammar_cache, resolve_target
+from lmc.ir.engine.target import TARGETS, Target
 from lmc.ir.errors import InputError
-from lmc.ir.target import TARGETS, Target
 
 
 def project(folder: Path, text: str) -> Path:
@@ -165,7 +165,7 @@ def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Monk
     def homeless() -> Path:
         raise RuntimeError("no home")
 
-    monkeypatch.setattr("lmc.grammar.store.IndexStore.default_folder", homeless)
+    monkeypatch.setattr("lmc.grammar.index.store.IndexStore.default_folder", homeless)
     assert resolve_grammar_cache(environment={}, folder=tmp_path) is None
 
 

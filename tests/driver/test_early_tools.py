@@ -10,11 +10,11 @@ import pytest
 import stamina
 
 import lmc
-from lmc.driver.artifacts import plan_text
-from lmc.frontend.arguments import bind
+from lmc.driver.compile.artifacts import plan_text
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.tools.tools import tool
 from tests.driver.levels import LEVELS, run_at
 from tests.frontend.harness import Run, run_captured, run_plain
 

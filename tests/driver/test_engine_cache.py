@@ -16,14 +16,14 @@ from safetensors.torch import load_file, save_file
 
 import lmc
 from lmc import builtin_model
-from lmc.driver import engine_cache
-from lmc.driver.engine_cache import MAX_IDLE, EngineCache
-from lmc.driver.engines import adopt_engine
-from lmc.driver.service import service
-from lmc.ir.engine import Request, SamplingParams
+from lmc.driver.targets import engine_cache
+from lmc.driver.targets.engine_cache import MAX_IDLE, EngineCache
+from lmc.driver.targets.engines import adopt_engine
+from lmc.driver.targets.service import service
+from lmc.ir.engine.protocol import Request, SamplingParams
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import EngineError
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine, toy_tokenizer
 from tests.driver import programs
 
 MADE: list["Model"] = []
@@ -201,7 +201,7 @@ def test_a_block_that_raises_closes_its_engines():
 
 
 def test_closing_before_anything_ran_starts_nothing(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lmc.driver.engines.service_in_use", lambda: None)
+    monkeypatch.setattr("lmc.driver.targets.engines.service_in_use", lambda: None)
     before = threading.active_count()
     lmc.close()
     with lmc.engines():

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from lmc.driver.defaults import Wish, resolve_target
-from lmc.driver.engines import adopt_engine, close_engine, engine_info, flush_cache
-from lmc.driver.run import Runner
-from lmc.driver.service import service
-from lmc.driver.start import Options
-from lmc.ir.engine import CacheFlushing
+from lmc.driver.run.run import Runner
+from lmc.driver.run.start import Options
+from lmc.driver.targets.defaults import Wish, resolve_target
+from lmc.driver.targets.engines import adopt_engine, close_engine, engine_info, flush_cache
+from lmc.driver.targets.service import service
+from lmc.ir.engine.protocol import CacheFlushing
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import InputError
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
 from tests.driver import programs
 
 WISH = Wish("toy", deterministic=True)

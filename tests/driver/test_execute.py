@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from lmc.backend.plan import Plan
-from lmc.backend.schedule import Room, Schedule, schedule_batch
-from lmc.cache.ranks import Layout
-from lmc.driver.compile import Variants
-from lmc.driver.execute import Execution, Job, execute
-from lmc.driver.registry import load_tokenizer
-from lmc.driver.result import Result, describe_error
-from lmc.frontend.arguments import bind
-from lmc.frontend.function import JittedFunction
-from lmc.ir.engine import OnDelta, Request
+from lmc.backend.schedule.schedule import Room, Schedule, schedule_batch
+from lmc.cache.batch_order.ranks import Layout
+from lmc.driver.compile.compile import Variants
+from lmc.driver.run.execute import Execution, Job, execute
+from lmc.driver.run.result import Result, describe_error
+from lmc.driver.targets.registry import load_tokenizer
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.ir.engine.protocol import OnDelta, Request
+from lmc.ir.engine.target import Target
 from lmc.ir.errors import RequestCancelledError
-from lmc.ir.target import Target
 from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Limits
 from tests.driver import programs
@@ -62,8 +62,8 @@ def test_a_layout_goes_with_its_variant_and_with_no_later_one(monkeypatch: pytes
         asked.append(layout)
         return schedule_batch(plan, inputs, room, layout or Layout(block=len(asked)))
 
-    monkeypatch.setattr("lmc.driver.execute.schedule_batch", schedule)
-    monkeypatch.setattr("lmc.driver.execute.id", lambda _: 7, raising=False)
+    monkeypatch.setattr("lmc.driver.run.execute.schedule_batch", schedule)
+    monkeypatch.setattr("lmc.driver.run.execute.id", lambda _: 7, raising=False)
     plans: list[weakref.ref[Plan]] = []
 
     async def run_windows(execution: Execution) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import lmc
 from lmc.driver import Given, Options, Wish
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.profile import OpProfile, Profile
 from lmc.ir.usage import Usage
 

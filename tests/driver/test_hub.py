@@ -13,11 +13,11 @@ from huggingface_hub import constants
 
 import lmc
 from lmc import builtin_model
-from lmc.driver import hub
-from lmc.driver.hub import model_snapshot
-from lmc.driver.registry import load_tokenizer, model_folder
+from lmc.driver.targets import hub
+from lmc.driver.targets.hub import model_snapshot
+from lmc.driver.targets.registry import load_tokenizer, model_folder
+from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError
-from lmc.ir.target import Target
 
 COMMIT = "0123456789" * 4
 FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")

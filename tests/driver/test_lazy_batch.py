@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from lmc.driver import windows
-from lmc.driver.defaults import Wish
-from lmc.driver.lazy_batch import LazyRows
-from lmc.driver.result import Result
-from lmc.driver.run import BatchInterruptedError, Runner
-from lmc.driver.start import Options
-from lmc.frontend.function import JittedFunction
+from lmc.driver.batch import windows
+from lmc.driver.batch.lazy_batch import LazyRows
+from lmc.driver.run.result import Result
+from lmc.driver.run.run import BatchInterruptedError, Runner
+from lmc.driver.run.start import Options
+from lmc.driver.targets.defaults import Wish
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import InputError, RequestCancelledError
 from tests.driver import programs
 from tests.runtime.engines import LateEngine

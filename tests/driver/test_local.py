@@ -10,8 +10,8 @@ import pytest
 
 import lmc
 from lmc import builtin_model
-from lmc.driver.service import service
-from lmc.ir.target import Target
+from lmc.driver.targets.service import service
+from lmc.ir.engine.target import Target
 
 KV_TOKENS = 6_000
 

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 import lmc
-from lmc.driver.defaults import Wish
-from lmc.driver.engines import adopt_engine
-from lmc.driver.run import Runner
-from lmc.driver.start import Options
-from lmc.frontend.function import JittedFunction
-from lmc.ir.engine import EngineInfo
+from lmc.driver.run.run import Runner
+from lmc.driver.run.start import Options
+from lmc.driver.targets.defaults import Wish
+from lmc.driver.targets.engines import adopt_engine
+from lmc.frontend.program.function import JittedFunction
+from lmc.ir.engine.protocol import EngineInfo
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import ContextLengthError
-from lmc.ir.tokenizer import Tokenizer
-from lmc.ir.toy import ToyEngine
+from lmc.ir.tokens.tokenizer import Tokenizer
 
 CONTEXT = 512
 LONG = "some words of it, " * 60_000

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver.openmp import SLEEPING_THREADS, THREAD_SETTINGS
+from lmc.driver.targets.openmp import SLEEPING_THREADS, THREAD_SETTINGS
 
 REPOSITORY = Path(__file__).parents[2]
 # Every script that measures torch on CPU threads.
@@ -25,7 +25,7 @@ def test_threads_are_told_to_sleep_before_torch_loads(set_by_the_user: bool, tor
 import os, sys, types, warnings
 if {torch_first}:
     sys.modules["torch"] = types.ModuleType("torch")
-from lmc.driver.openmp import let_threads_sleep
+from lmc.driver.targets.openmp import let_threads_sleep
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     let_threads_sleep()

@@ -6,8 +6,8 @@ from itertools import groupby
 import pytest
 from hypothesis import given, note
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
+from lmc.frontend.program.arguments import bind
 from tests.driver.levels import LEVELS, run_at
 from tests.frontend.harness import run_plain
 from tests.frontend.operator_strategies import OPERATORS_HEADER, operator_arguments, operator_programs

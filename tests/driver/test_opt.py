@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lmc.driver.opt import choose_passes, list_passes, optimize, read_module
+from lmc.driver.commands.opt import choose_passes, list_passes, optimize, read_module
 from lmc.driver.programs import UsageError
 from lmc.ir.errors import InputError, ParseError
 from lmc.ir.module import print_module

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver import parts
-from lmc.driver.defaults import Wish
-from lmc.driver.parts import parts_of
-from lmc.driver.rows import ArgumentReader, Row, Signature
-from lmc.driver.run import Runner
-from lmc.driver.start import Options
+from lmc.driver.batch import chunks as parts
+from lmc.driver.batch.chunks import parts_of
+from lmc.driver.batch.rows import ArgumentReader, Row, Signature
+from lmc.driver.run.run import Runner
+from lmc.driver.run.start import Options
+from lmc.driver.targets.defaults import Wish
 from lmc.ir.errors import InputError
 from tests.driver import programs
 

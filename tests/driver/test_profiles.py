@@ -8,10 +8,10 @@ import pytest
 import lmc
 from lmc.driver import ProfileFile, UsageError, read_profile
 from lmc.ir.core import walk
+from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.dialects.region_ops import CondOp
 from lmc.ir.errors import InputError
-from lmc.ir.ops import SamplingOp
 from lmc.ir.profile import BranchProfile, OpProfile, Profile, length_bins
-from lmc.ir.region_ops import CondOp
 from lmc.ir.usage import Usage
 
 

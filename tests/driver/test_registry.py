@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from lmc.driver import registry
-from lmc.driver.registry import load_tokenizer, make_engine
+from lmc.driver.targets import registry
+from lmc.driver.targets.registry import load_tokenizer, make_engine
+from lmc.ir.engine.target import KINDS, Target
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import EngineError, InputError
-from lmc.ir.target import KINDS, Target
-from lmc.ir.toy import ToyEngine, toy_tokenizer
 
 
 def test_every_kind_of_target_is_served():
@@ -65,9 +65,9 @@ def test_without_torch_the_error_says_what_to_install(tmp_path: Path):
     code = f"""
 import sys
 sys.modules["torch"] = None
-from lmc.driver.registry import make_engine
+from lmc.driver.targets.registry import make_engine
 from lmc.ir.errors import EngineError
-from lmc.ir.target import Target
+from lmc.ir.engine.target import Target
 try:
     make_engine(Target("local", {str(tmp_path)!r}))
 except EngineError as error:

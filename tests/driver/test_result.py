@@ -4,7 +4,7 @@ import math
 
 import pydantic
 
-from lmc.driver.result import Result, describe_error, result_row
+from lmc.driver.run.result import Result, describe_error, result_row
 from lmc.ir.errors import InputError, Location
 from lmc.ir.profile import OpProfile, Profile
 from lmc.ir.usage import Usage

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import pydantic
 import pytest
 
+from lmc.driver.batch.rows import ArgumentReader, Signature, count_rows
 from lmc.driver.programs import UsageError
-from lmc.driver.rows import ArgumentReader, Signature, count_rows
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import InputError
 
 
@@ -157,8 +157,8 @@ def test_a_row_that_lacks_an_argument(tmp_path: Path):
 
 
 def test_a_row_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lmc.driver.lines.MAX_ROW_BYTES", 17)
-    monkeypatch.setattr("lmc.driver.rows.MAX_ROW_BYTES", 17)
+    monkeypatch.setattr("lmc.driver.batch.lines.MAX_ROW_BYTES", 17)
+    monkeypatch.setattr("lmc.driver.batch.rows.MAX_ROW_BYTES", 17)
     row, fits, last = READER.rows(write(tmp_path, b'{"essay": "long enough"}\n{"essay": "1234"}\r\n{' + b" " * 20), {})
     assert row.error is not None
     assert row.error.cause == "a row of 24 bytes is too large"

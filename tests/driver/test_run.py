@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from lmc.driver.defaults import Wish
-from lmc.driver.execute import limits_of
-from lmc.driver.run import BatchInterruptedError, Runner
-from lmc.driver.service import service
-from lmc.driver.start import Options
-from lmc.frontend.function import JittedFunction
+from lmc.driver.run.execute import limits_of
+from lmc.driver.run.run import BatchInterruptedError, Runner
+from lmc.driver.run.start import Options
+from lmc.driver.targets.defaults import Wish
+from lmc.driver.targets.service import service
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import CaptureError, EngineError, InputError, LmcError, RequestCancelledError
 from lmc.ir.usage import Usage
 from lmc.runtime.events import TokenEvent
@@ -251,9 +251,9 @@ def test_an_engine_that_fails_fails_the_instances_that_asked(late: LateEngine):
 INTERRUPT = """
 import signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have inherited to ignore it
-from lmc.driver.run import BatchInterruptedError
-from lmc.driver.service import service
-from lmc.ir.target import Target
+from lmc.driver.run.run import BatchInterruptedError
+from lmc.driver.targets.service import service
+from lmc.ir.engine.target import Target
 from tests.driver.programs import sleeps
 
 def watch():

@@ -9,16 +9,16 @@ import pytest
 
 import lmc
 from lmc.backend.lower import lower
-from lmc.driver.artifacts import module_text, plan_text
-from lmc.driver.defaults import Wish
+from lmc.driver.compile.artifacts import module_text, plan_text
 from lmc.driver.programs import UsageError
-from lmc.driver.saved import SavedRunner, is_saved
-from lmc.driver.start import Options
+from lmc.driver.run.start import Options
+from lmc.driver.saved.saved import SavedRunner, is_saved
+from lmc.driver.targets.defaults import Wish
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import InputError
-from lmc.ir.interpreter import interpret
-from lmc.ir.parser import parse_verified
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse_verified
 from tests.driver import programs
 from tests.runtime.engines import LateEngine
 
@@ -141,7 +141,7 @@ def test_functions_that_can_not_be_told_apart_are_not_called(tmp_path: Path):
 
 BUILTIN = r"""
 module @f {
-  host @py.len = "lmc.ir.builtins:len" sha256 "DIGEST" reads
+  host @py.len = "lmc.ir.semantics.builtins:len" sha256 "DIGEST" reads
   func @f(%text: !text) {
     %c = lm.context : !ctx
     %n = host.call @py.len (%text) {declared = "reads", id = "f/@py.len"} : !int

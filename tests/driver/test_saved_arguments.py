@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmc
-from lmc.backend.plan_json import dump_plan, load_plan
-from lmc.driver.artifacts import frozen_lines, saved_plan
-from lmc.driver.saved_arguments import signature_of
-from lmc.frontend.arguments import bind
-from lmc.frontend.variants import inputs_of
+from lmc.backend.json.plan_json import dump_plan, load_plan
+from lmc.driver.compile.artifacts import frozen_lines, saved_plan
+from lmc.driver.saved.saved_arguments import signature_of
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.variants import inputs_of
 from lmc.ir.errors import InputError
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver.service import BackgroundLoop, EngineCache, service
+from lmc.driver.targets.service import BackgroundLoop, EngineCache, service
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import InputError, LmcError, RequestCancelledError
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
 
 
 def test_one_engine_and_one_tokenizer_per_target():

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from lmc.driver import UsageError
-from lmc.driver.simulate import POLICIES, read_requests, report_data, run
+from lmc.driver.commands.simulate import POLICIES, read_requests, report_data, run
 from lmc.ir.errors import InputError
 
 ROWS = [
@@ -56,7 +56,7 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, cause: s
 
 
 def test_a_row_has_bounded_size(trace: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lmc.driver.rows.MAX_ROW_BYTES", 50)
+    monkeypatch.setattr("lmc.driver.batch.rows.MAX_ROW_BYTES", 50)
     with pytest.raises(InputError, match="a row of 89 bytes is too large") as raised:
         read_requests(trace)
     assert str(raised.value.location) == f"{trace}:2"
@@ -88,7 +88,7 @@ def test_what_is_wrong_in_a_schedule_is_said_with_its_line(tmp_path: Path, lines
 
 
 def test_a_schedule_has_lines_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lmc.driver.schedule.MAX_ROW_BYTES", len(HEAD))
+    monkeypatch.setattr("lmc.driver.commands.schedule.MAX_ROW_BYTES", len(HEAD))
     path = tmp_path / "s.jsonl"
     path.write_text(HEAD + "\n[1, 0, [" + " " * len(HEAD) + "]]\n")
     with pytest.raises(InputError, match=rf"a line of {len(HEAD) + 10} bytes is too large") as raised:

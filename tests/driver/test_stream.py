@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lmc.driver.defaults import Wish
-from lmc.driver.run import Runner
-from lmc.driver.start import Options
-from lmc.frontend.function import JittedFunction
+from lmc.driver.run.run import Runner
+from lmc.driver.run.start import Options
+from lmc.driver.targets.defaults import Wish
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import RequestCancelledError
 from tests.driver import programs
 from tests.runtime.engines import LateEngine
@@ -88,8 +88,8 @@ def test_an_async_stream_that_is_closed_has_ended_its_run(late: LateEngine):
 
 LEAVES = """
 import asyncio, gc
-from lmc.driver.service import service
-from lmc.ir.target import Target
+from lmc.driver.targets.service import service
+from lmc.ir.engine.target import Target
 from tests.driver import programs
 from tests.runtime.engines import LateEngine
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmc.driver.batch.rows import ArgumentReader, Row, Signature, count_rows
 from lmc.driver.programs import UsageError
-from lmc.driver.rows import ArgumentReader, Row, Signature, count_rows
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 
 
 def grade(
@@ -116,7 +116,7 @@ def test_a_cell_may_be_long_and_a_row_may_not_be_longer_than_a_row_of_json(
 ):
     [row] = rows(tmp_path, "rows.csv", f"essay,count\n{'x' * 2_000_000},1\n")
     assert len(row.arguments["essay"]) == 2_000_000
-    monkeypatch.setattr("lmc.driver.tables.MAX_ROW_BYTES", 20)
+    monkeypatch.setattr("lmc.driver.batch.tables.MAX_ROW_BYTES", 20)
     long, short = rows(tmp_path, "rows.csv", f"essay,count\n{'x' * 30},1\ny,2\n")
     assert "is too large" in str(long.error)
     assert short.arguments == {"essay": "y", "count": 2}
@@ -187,7 +187,7 @@ def test_other_json_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for text, cause in (("[]", "holds no rows"), ("[" * 100_000, "nested too deep|is broken"), ('["\xe9"]', "UTF-8")):
         with pytest.raises(UsageError, match=cause):
             rows(tmp_path, "rows.json", text.encode("latin-1"))
-    monkeypatch.setattr("lmc.driver.lines.MAX_ARRAY_BYTES", 5)
+    monkeypatch.setattr("lmc.driver.batch.lines.MAX_ARRAY_BYTES", 5)
     with pytest.raises(UsageError, match=r"is a JSON array of more than") as caught:
         rows(tmp_path, "rows.json", '[{"a": 1}]')
     assert "jq -c '.[]'" in str(caught.value.remedy)

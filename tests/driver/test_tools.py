@@ -10,10 +10,10 @@ import pytest
 import stamina
 
 import lmc
-from lmc.driver.artifacts import plan_text
-from lmc.driver.defaults import Wish
-from lmc.driver.saved import SavedRunner
-from lmc.driver.start import Options
+from lmc.driver.compile.artifacts import plan_text
+from lmc.driver.run.start import Options
+from lmc.driver.saved.saved import SavedRunner
+from lmc.driver.targets.defaults import Wish
 
 LONG = 20.0
 CALLS: list[str] = []

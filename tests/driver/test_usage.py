@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmc
-from lmc.driver.defaults import Wish
-from lmc.driver.engines import adopt_engine
-from lmc.driver.result import Result
-from lmc.driver.run import Runner
-from lmc.driver.start import Options
+from lmc.driver.run.result import Result
+from lmc.driver.run.run import Runner
+from lmc.driver.run.start import Options
+from lmc.driver.targets.defaults import Wish
+from lmc.driver.targets.engines import adopt_engine
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import ConstraintError
 from lmc.ir.profile import Profile
-from lmc.ir.toy import ToyEngine
 from lmc.ir.usage import Usage
 
 PATTERN = "[a-z]{3,12}!"  # now and then longer than six tokens

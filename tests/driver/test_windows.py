@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 import lmc
-from lmc.driver import start, windows
-from lmc.driver.defaults import Wish
-from lmc.driver.run import Runner
-from lmc.driver.start import Options
-from lmc.driver.windows import Entry, Part
+from lmc.driver.batch import windows
+from lmc.driver.batch.windows import Entry, Part
+from lmc.driver.run import start
+from lmc.driver.run.run import Runner
+from lmc.driver.run.start import Options
+from lmc.driver.targets.defaults import Wish
 from lmc.ir.errors import InputError
 from lmc.runtime.executor import Executor
 from tests.driver import programs

@@ -22,7 +22,7 @@ from examples import (
     skeleton_of_thought,
     tree_of_thought,
 )
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.project.layers import REPOSITORY
 
 DATA = REPOSITORY / "examples" / "data"

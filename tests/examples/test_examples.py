@@ -9,7 +9,7 @@ import pytest
 
 from lmc.cli.app import main
 from lmc.driver import Options, Result, Runner, Wish
-from lmc.frontend.core import META
+from lmc.frontend.language.core import META
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 

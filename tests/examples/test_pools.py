@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmc.driver import Options, Runner, Wish, close_engine, engine_info
-from lmc.ir.engine import Request, ScoreRequest
+from lmc.ir.engine.protocol import Request, ScoreRequest
 from lmc.runtime.local import LocalEngine
 from tests.examples.cases import EXAMPLES
 from tests.examples.test_examples import facts

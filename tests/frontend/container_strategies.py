@@ -11,8 +11,8 @@ CONTAINERS_HEADER = f"""
 import itertools
 from collections import Counter, OrderedDict, defaultdict, deque
 
-from lmc.frontend.function import JittedFunction as jit
-from lmc.frontend.tools import tool
+from lmc.frontend.program.function import JittedFunction as jit
+from lmc.frontend.tools.tools import tool
 from tests.frontend.harness import effect
 
 

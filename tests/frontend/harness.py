@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import run_eager
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.variants import Captured, inputs_of
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import Captured, inputs_of
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import LmcError
-from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.module import print_module
-from lmc.ir.parser import parse
 from lmc.ir.profile import OpProfile
-from lmc.ir.toy import ToyEngine
-from lmc.ir.verifier import verify
+from lmc.ir.semantics.interpreter import Outcome, interpret
+from lmc.ir.text.parser import parse
+from lmc.ir.verify.verifier import verify
 from tests.compiled_constraints import compile_for_toy, toy_constraints
 
 EFFECTS: list[Any] = []

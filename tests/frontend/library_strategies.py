@@ -29,8 +29,8 @@ from fractions import Fraction
 from functools import partial, reduce
 from itertools import accumulate, chain, combinations, count, cycle, islice, pairwise, permutations, product
 from itertools import starmap, takewhile, zip_longest
-from lmc.frontend.function import JittedFunction as jit
-from lmc.frontend.tools import tool
+from lmc.frontend.program.function import JittedFunction as jit
+from lmc.frontend.tools.tools import tool
 from tests.frontend.harness import effect
 
 LOG = logging.getLogger("lmc.test.programs")

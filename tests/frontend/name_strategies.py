@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 NAMES_HEADER = """
-from lmc.frontend.function import JittedFunction as jit
+from lmc.frontend.program.function import JittedFunction as jit
 
 
 def fill(s, names):

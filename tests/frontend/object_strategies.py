@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from lmc.frontend.function import JittedFunction as jit
-from lmc.frontend.tools import tool
+from lmc.frontend.program.function import JittedFunction as jit
+from lmc.frontend.tools.tools import tool
 from tests.frontend.harness import effect
 
 

@@ -13,9 +13,9 @@ _NUMBER = itertools.count()
 MOST_ITEMS = 9  # of a list that a generated program changes
 
 HEADER = """
-from lmc.frontend.function import JittedFunction as jit
-from lmc.frontend.messages import assistant, gen, select, system, user
-from lmc.frontend.tools import tool
+from lmc.frontend.program.function import JittedFunction as jit
+from lmc.frontend.language.messages import assistant, gen, select, system, user
+from lmc.frontend.tools.tools import tool
 from pydantic import BaseModel, Field, field_validator
 from tests.frontend.harness import effect
 from typing import Literal

@@ -7,12 +7,12 @@ from typing import Any
 import pydantic
 import pytest
 
-from lmc.frontend.arguments import bind, shape_of, shape_of_annotations
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.variants import VariantCache, inputs_of
+from lmc.frontend.program.arguments import bind, shape_of, shape_of_annotations
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import VariantCache, inputs_of
+from lmc.ir.dialects.core_ops import AssumeOp
 from lmc.ir.errors import InputError
-from lmc.ir.ops import AssumeOp
 from tests.frontend.harness import check
 
 

@@ -2,20 +2,20 @@
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import run_eager
 from lmc.frontend.emit import graph
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
-from lmc.frontend.variants import inputs_of
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import inputs_of
+from lmc.frontend.tools.tools import tool
 from lmc.ir.core import HostFunction
+from lmc.ir.dialects.core_ops import ConcatOp, ExtendOp, HostCallOp
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import CaptureError
-from lmc.ir.interpreter import interpret
-from lmc.ir.ops import ConcatOp, ExtendOp, HostCallOp
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
 from tests.frontend.harness import check, effect
 from tests.work import calls_of
 

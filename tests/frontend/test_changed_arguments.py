@@ -9,7 +9,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import lmc
-from lmc.frontend.arguments import bind
+from lmc.frontend.program.arguments import bind
 from tests.frontend.argument_strategies import ARGUMENTS_HEADER, NAMES, argument_programs, given_arguments
 from tests.frontend.harness import check, stop_at_the_end
 from tests.frontend.strategies import load

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, note
 
-from lmc.frontend.arguments import bind
+from lmc.frontend.program.arguments import bind
 from tests.frontend.code_strategies import CODE_HEADER, changed_programs
 from tests.frontend.harness import check, run_captured, run_plain
 from tests.frontend.strategies import arguments, load

@@ -6,9 +6,9 @@ import pkgutil
 import pytest
 from hypothesis import given, settings
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.ir.region_ops import CondOp
+from lmc.frontend.program.arguments import bind
+from lmc.ir.dialects.region_ops import CondOp
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.corpus import conditions
 from tests.frontend.corpus.conditions.cases import CONDITIONS

@@ -5,8 +5,8 @@ import inspect
 import pytest
 from pydantic import BaseModel, field_validator
 
-from lmc.frontend.conversions import Conversion, JsonTypes
-from lmc.frontend.schemas import schema_of
+from lmc.frontend.schemas.conversions import Conversion, JsonTypes
+from lmc.frontend.schemas.schemas import schema_of
 from lmc.ir.errors import ConstraintError
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.tools.tools import tool
 from lmc.ir.module import print_module
 from tests.frontend.harness import check
 

@@ -3,10 +3,10 @@
 import pytest
 
 import lmc
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.tools.tools import tool
 from tests.driver.levels import check_levels
 from tests.frontend.harness import check, stop_at_the_end
 

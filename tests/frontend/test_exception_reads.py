@@ -5,9 +5,9 @@ import traceback
 
 import pytest
 
-from lmc.frontend.exception_reads import looks_at_exceptions
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.source.exception_reads import looks_at_exceptions
+from lmc.frontend.tools.tools import tool
 
 
 def asks():

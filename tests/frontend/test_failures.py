@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import lmc
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
-from lmc.frontend.eager import EagerSession
 from lmc.frontend.failures import RecursionDepthError
-from lmc.frontend.variants import inputs_of
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.variants import inputs_of
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import Location
-from lmc.ir.interpreter import interpret
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
 from tests.frontend.harness import check, effect
 
 

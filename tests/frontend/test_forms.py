@@ -6,12 +6,12 @@
 import pytest
 
 import lmc
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import run_eager
-from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp
-from lmc.ir.toy import ToyEngine
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp
+from lmc.ir.engine.toy import ToyEngine
 from tests.frontend.harness import check, effect, run_captured, run_plain, stop_at_the_end
 
 INPUTS = ("hello", "x", "abc", "what is this", "t", "u", "")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.guards import Snapshot
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.guards import Snapshot
 from tests.frontend.harness import EFFECTS, check
 
 WORD = "one"

@@ -3,10 +3,10 @@
 from typing import Any
 
 import lmc
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
-from lmc.ir.ops import GenOp
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.ir.dialects.core_ops import GenOp
 from tests.frontend.harness import check, effect
 
 TONE = "friendly"

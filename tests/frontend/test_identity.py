@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.harness import check, effect
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from lmc.frontend.arguments import bind
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import LmcError
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
 from tests.frontend.harness import EFFECTS, check, stop_at_the_end
@@ -17,7 +17,7 @@ from tests.frontend.strategies import arguments, load
 
 ASKED = "s.gen(dtype=bool, temperature=1.0)"
 COMPILED_HEADER = CONTAINERS_HEADER.replace(
-    "from lmc.frontend.function import JittedFunction as jit", "from lmc import jit"
+    "from lmc.frontend.program.function import JittedFunction as jit", "from lmc import jit"
 )
 TEXTS = ("hello", "x y", "a", "b", "12", "q", "no", "why")
 FULL = settings.default.max_examples > 100  # type: ignore[union-attr]

@@ -5,7 +5,7 @@ import pkgutil
 
 import pytest
 
-from lmc.frontend.arguments import bind
+from lmc.frontend.program.arguments import bind
 from tests.frontend.corpus import loops
 from tests.frontend.corpus.conditions.cases import INPUTS
 from tests.frontend.corpus.loops.cases import LOOPS

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import pydantic
 import pytest
 
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.tools.tools import tool
 from tests.frontend.harness import check, effect
 
 

@@ -8,17 +8,17 @@ import weakref
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import run_eager
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
-from lmc.frontend.variants import Captured, VariantCache, inputs_of
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import Captured, VariantCache, inputs_of
+from lmc.frontend.tools.tools import tool
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import CaptureError
-from lmc.ir.interpreter import interpret
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
 from tests.driver.levels import LEVELS, run_at
 from tests.frontend.corpus import helpers, inherited_methods, methods, strange_methods
 from tests.frontend.corpus.cases import CASES

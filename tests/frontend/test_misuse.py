@@ -4,17 +4,17 @@ import contextlib
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import run_eager
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.messages import assistant, gen, system, user
-from lmc.frontend.variants import inputs_of
+from lmc.frontend.language.messages import assistant, gen, system, user
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import inputs_of
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import CaptureError
-from lmc.ir.interpreter import Outcome, interpret
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import Outcome, interpret
 
 
 def eagerly(program, *args) -> Outcome:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.tools.tools import tool
 from tests.frontend.harness import check, effect
 from tests.frontend.interpret.forced import breaks, check_breaks
 from tests.frontend.operator_strategies import OPERATORS_HEADER, operator_arguments, operator_programs

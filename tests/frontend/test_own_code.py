@@ -12,7 +12,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, Field, RootModel, field_validator, model_validator
 from typing_extensions import TypedDict
 
-from lmc.frontend.own_code import has_own_code
+from lmc.frontend.schemas.user_hooks import has_own_code
 
 
 class Plain(BaseModel):

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, StringConstraints
 from typing_extensions import TypedDict
 
-from lmc.frontend.plain_json import is_plain, keeps_texts
+from lmc.frontend.schemas.plain_json import is_plain, keeps_texts
 
 
 class Pair(TypedDict):

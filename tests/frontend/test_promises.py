@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypedDict
 import pydantic
 import pytest
 
-from lmc.frontend.arguments import bind
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import InputError
 from tests.frontend.harness import check
 

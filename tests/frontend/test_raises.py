@@ -6,19 +6,19 @@ import traceback
 import pytest
 
 import lmc
-from lmc.driver.compile import compile_captured
-from lmc.driver.execute import Job, execute
-from lmc.driver.registry import load_tokenizer
-from lmc.driver.result import Result
-from lmc.frontend.arguments import bind
+from lmc.driver.compile.compile import compile_captured
+from lmc.driver.run.execute import Job, execute
+from lmc.driver.run.result import Result
+from lmc.driver.targets.registry import load_tokenizer
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.variants import inputs_of
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import inputs_of
+from lmc.ir.dialects.core_ops import UnreachableOp
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import CaptureError, InputError
-from lmc.ir.ops import UnreachableOp
-from lmc.ir.statements import exception, raised_while, refusal
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.statements import exception, raised_while, refusal
 from tests.compiled_constraints import CACHE, compile_for_toy
 from tests.frontend.harness import check, effect
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import lmc
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.core import walk
+from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.ids import base_of
-from lmc.ir.regions import RegionOp
-from lmc.ir.verifier import verify
+from lmc.ir.verify.verifier import verify
 
 
 def helper(text: str) -> str:

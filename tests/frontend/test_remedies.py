@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import lmc
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import CaptureError
 from tests.frontend.harness import check
 

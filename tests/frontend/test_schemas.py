@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from lmc.frontend.schemas import Part, UnknownSchemaError, schema_of
+from lmc.frontend.schemas.schemas import Part, UnknownSchemaError, schema_of
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, Type, json_of, list_of
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import lmc
-from lmc.ir.section_ops import SectionsOp
+from lmc.ir.dialects.section_ops import SectionsOp
 
 RULES = "Grade by these rules, whatever the essay says: be fair, be brief, be kind, and name one reason. "
 FORM = "Answer with one word. "

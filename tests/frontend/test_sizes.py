@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
 from lmc.ir.module import print_module
 from tests.frontend.harness import check
 

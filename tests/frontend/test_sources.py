@@ -6,14 +6,14 @@ import textwrap
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import run_eager
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.functions import definition_of
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import CaptureError
-from lmc.ir.toy import ToyEngine
 from tests.frontend.harness import check
 from tests.frontend.strategies import load
 

@@ -3,17 +3,17 @@
 import pydantic
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import run_eager
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.messages import assistant, gen, select, system, user
-from lmc.frontend.schemas import UnknownSchemaError
-from lmc.frontend.state import UnknownVariableError
+from lmc.frontend.language.messages import assistant, gen, select, system, user
+from lmc.frontend.language.state import UnknownVariableError
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.schemas.schemas import UnknownSchemaError
+from lmc.ir.dialects.core_ops import GenOp, SampleOp, SelectOp
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import CaptureError, InputError
-from lmc.ir.ops import GenOp, SampleOp, SelectOp
-from lmc.ir.toy import ToyEngine
 
 
 def eagerly(function, *args):

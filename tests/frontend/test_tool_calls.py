@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import stamina
 
-from lmc.frontend.arguments import bind
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import run_eager
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tool_calls import Policy, Retries, tool_loop
-from lmc.frontend.tools import Tool, tool
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.tools.tool_calls import Policy, Retries, tool_loop
+from lmc.frontend.tools.tools import Tool, tool
+from lmc.ir.engine.hosts import Cancellation, ProgramCancelled, cancelled_by
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import CaptureError, EngineError, InputError, LmcError, ToolTimeoutError
-from lmc.ir.hosts import Cancellation, ProgramCancelled, cancelled_by
-from lmc.ir.toy import ToyEngine
 from tests.frontend.harness import check
 
 LONG = 30.0

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from lmc.frontend.tools import Tool, tool
+from lmc.frontend.tools.tools import Tool, tool
 from lmc.ir.core import Effect
 from lmc.ir.errors import CaptureError, InputError
 from lmc.ir.types import ANY, TEXT

@@ -7,8 +7,8 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import lmc
-from lmc.frontend.arguments import bind
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.harness import check, run_plain, stop_at_the_end
 from tests.frontend.strategies import arguments, load
 from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs, twin_of

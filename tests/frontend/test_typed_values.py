@@ -1,10 +1,10 @@
 """What a capture records of typed values: pure ops where nothing of the user's runs, else calls in order."""
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
-from lmc.ir.ops import HostCallOp, PyCallOp
-from lmc.ir.printer import print_op
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.ir.dialects.core_ops import HostCallOp, PyCallOp
+from lmc.ir.text.printer import print_op
 from tests.frontend.corpus.typed import OBJECT, Checked, Verdict
 
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from lmc.frontend.arguments import bind
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import run_eager
-from lmc.frontend.function import JittedFunction
-from lmc.ir.toy import ToyEngine
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.frontend.program.function import JittedFunction
+from lmc.ir.engine.toy import ToyEngine
 from tests.compiled_constraints import compile_for_toy
 from tests.frontend.harness import check
 

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import pytest
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.harness import check, effect
 
 

@@ -13,7 +13,7 @@ from tests.frontend.loop_strategies import LOOPS_HEADER, LoopWriter
 TURNS_HEADER = (
     LOOPS_HEADER
     + """
-from lmc.frontend.messages import message
+from lmc.frontend.language.messages import message
 
 
 def answered(s, text):

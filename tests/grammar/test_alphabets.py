@@ -6,11 +6,11 @@ import weakref
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar.alphabets import UTF8, Alphabet, Utf8
-from lmc.grammar.automaton import DEAD, Automaton
-from lmc.grammar.building import Arena
-from lmc.grammar.charsets import ANY, FIRST_SURROGATE, LAST_CODE_POINT, LAST_SURROGATE, CharSet, word
-from lmc.grammar.nodes import Kind
+from lmc.grammar.automata.alphabets import UTF8, Alphabet, Utf8
+from lmc.grammar.automata.automaton import DEAD, Automaton
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.charsets import ANY, FIRST_SURROGATE, LAST_CODE_POINT, LAST_SURROGATE, CharSet, word
+from lmc.grammar.automata.nodes import Kind
 
 ENDS = (0, 0x7F, 0x80, 0x7FF, 0x800, 0xFFF, 0xD7FF, 0xD800, 0xDFFF, 0xE000, 0xFFFF, 0x10000, 0x3FFFF, LAST_CODE_POINT)
 code_points = st.one_of(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar.automaton import DEAD, Automaton
-from lmc.grammar.building import Arena
-from lmc.grammar.derivatives import Derivatives
-from lmc.grammar.nodes import Node, longest_length
+from lmc.grammar.automata.automaton import DEAD, Automaton
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.derivatives import Derivatives
+from lmc.grammar.automata.nodes import Node, longest_length
 from lmc.ir.errors import ConstraintError
 
 LETTERS = b"ab"

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.building import Arena
-from lmc.grammar.derivatives import Derivatives
-from lmc.grammar.nodes import Kind, Node
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.derivatives import Derivatives
+from lmc.grammar.automata.nodes import Kind, Node
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema.sampling import automaton_of
 from tests.grammar.test_automaton import STRINGS, defined, expressions

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar import charsets
-from lmc.grammar.charsets import ANY, NOT_NEWLINE, CharSet
+from lmc.grammar.automata import charsets
+from lmc.grammar.automata.charsets import ANY, NOT_NEWLINE, CharSet
 
 LAST = charsets.LAST_CODE_POINT
 SURROGATES = range(charsets.FIRST_SURROGATE, charsets.LAST_SURROGATE + 1)

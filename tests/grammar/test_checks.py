@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar import checks
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.checks import check_index
-from lmc.grammar.index import TokenIndex
-from lmc.grammar.indexing import build_index
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.index import checks
+from lmc.grammar.index.checks import check_index
+from lmc.grammar.index.index import TokenIndex
+from lmc.grammar.index.indexing import build_index
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from tests.grammar.test_index import NATIVE, device_step
 from tests.grammar.token_cases import byte_tokens
 

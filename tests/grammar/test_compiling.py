@@ -5,7 +5,7 @@ import pytest
 
 import lmc
 from lmc import grammar
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 
 BYTES = [bytes([byte]) for byte in range(256)]
 VOCABULARY = Vocabulary([*BYTES, b"", b"ab", b'{"', "é".encode()], special_ids=[256], eos_id=256)

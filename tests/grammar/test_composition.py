@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar import composition, tables
-from lmc.grammar.columns import byte_columns
-from lmc.grammar.composition import token_table
+from lmc.grammar.index import composition, tables
+from lmc.grammar.index.columns import byte_columns
+from lmc.grammar.index.composition import token_table
+from lmc.grammar.index.tables import COLUMN, END, NEVER, Table
+from lmc.grammar.index.trie import Trie
 from lmc.grammar.native.library import library
-from lmc.grammar.tables import COLUMN, END, NEVER, Table
-from lmc.grammar.trie import Trie
 from lmc.ir.errors import ConstraintError
 from tests.grammar.token_cases import byte_tokens, funnel_rows, random_rows
 

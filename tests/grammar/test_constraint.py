@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.grammar import constraint as module
-from lmc.grammar import dead_ends, states
-from lmc.grammar.automaton import Automaton
+from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.compiling import compile
 from lmc.grammar.constraint import RegularConstraint
-from lmc.grammar.states import State
-from lmc.grammar.store import IndexStore
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.index import dead_ends, states
+from lmc.grammar.index.states import State
+from lmc.grammar.index.store import IndexStore
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import ConstraintError
-from lmc.ir.toy import toy_tokenizer
 from tests.grammar.token_cases import (
     Definition,
     arranged,

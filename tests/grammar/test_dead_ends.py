@@ -5,7 +5,7 @@ import pytest
 from lmc.grammar import facts as facts_module
 from lmc.grammar.compiling import compile
 from lmc.grammar.constraint import RegularConstraint
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 from tests.grammar.token_cases import bits
 

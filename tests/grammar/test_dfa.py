@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lmc.grammar.building import Arena
-from lmc.grammar.dfa import Dfa, Lengths, Product, intersection, of_arcs
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.dfa import Dfa, Lengths, Product, intersection, of_arcs
 from lmc.ir.errors import ConstraintError
 
 LONGEST = 6

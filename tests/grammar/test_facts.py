@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmc.grammar.facts as module
-from lmc.grammar.automaton import Automaton
+from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.compiling import compile
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free.facts import MAX_DERIVED
 from lmc.grammar.facts import forced_share, shortest_in_index
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 from tests.grammar.context_free.grammar_cases import TREE, vocabulary
 from tests.grammar.token_cases import automata, complete_index, vocabularies

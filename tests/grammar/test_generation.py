@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from lmc import grammar
 from lmc.grammar.interface import Constraint
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 from tests.grammar.token_cases import bits
 

@@ -3,14 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar import columns, composition
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.checks import check_index
-from lmc.grammar.index import DEAD, DeviceTables, TokenIndex, smallest
-from lmc.grammar.indexing import build_index
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.index import columns, composition
+from lmc.grammar.index.checks import check_index
+from lmc.grammar.index.index import DEAD, DeviceTables, TokenIndex, smallest
+from lmc.grammar.index.indexing import build_index
+from lmc.grammar.index.tables import END, NEVER
 from lmc.grammar.native.library import library
-from lmc.grammar.tables import END, NEVER
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 from tests.grammar.token_cases import Definition, automata, bits, byte_tokens, lower_case, vocabularies
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 
 from lmc.grammar import regex
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.building import Arena
-from lmc.grammar.derivatives import Derivatives
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.derivatives import Derivatives
+from lmc.grammar.automata.shortest import ShortestStrings, shortest_path
 from lmc.grammar.schema import node_of
-from lmc.grammar.shortest import ShortestStrings, shortest_path
 from lmc.ir.errors import ConstraintError
 from tests.grammar.regex.pattern_strategies import Example, unflagged
 

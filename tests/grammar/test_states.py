@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from lmc.grammar import regex
-from lmc.grammar.automaton import MAX_STATES, Automaton
-from lmc.grammar.building import MAX_NODES, Arena
+from lmc.grammar.automata.automaton import MAX_STATES, Automaton
+from lmc.grammar.automata.building import MAX_NODES, Arena
 from lmc.grammar.constraint import RegularConstraint
+from lmc.grammar.index.states import State
 from lmc.grammar.schema import node_of
-from lmc.grammar.states import State
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from tests.grammar.token_cases import bits, byte_tokens
 
 VOCABULARY = Vocabulary([*byte_tokens([b"ab", b"ba", b"aab", b"bbb"]), b"<end>"], (), 260)

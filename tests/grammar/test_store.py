@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar import store as module
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.index import TokenIndex
-from lmc.grammar.indexing import build_index
-from lmc.grammar.store import IndexStore
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.index import store as module
+from lmc.grammar.index.index import TokenIndex
+from lmc.grammar.index.indexing import build_index
+from lmc.grammar.index.store import IndexStore
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 from tests.grammar.token_cases import automata, byte_tokens, vocabularies
 

@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar import trie as tries
-from lmc.grammar.automaton import Automaton
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.index import trie as tries
+from lmc.grammar.index.trie import Trie
 from lmc.grammar.native.library import library
-from lmc.grammar.trie import Trie
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from tests.grammar.token_cases import automata, bits, byte_tokens, lower_case, vocabularies
 
 needs_compiler = pytest.mark.skipif(library() is None, reason="no C compiler")

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 
-from lmc.grammar import vocabulary as module
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary import vocabulary as module
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import ConstraintError
-from lmc.ir.toy import toy_tokenizer
 from tests.ir.tokenizers_for_tests import KINDS, trained
 
 CORPUS = ["hello hello world, héllo wörld 日本語 日本 😀 <x> 1234 is it so? yes it is so"] * 8

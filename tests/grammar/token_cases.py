@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.building import Arena
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Node
 from lmc.grammar.constraint import RegularConstraint
-from lmc.grammar.index import TokenIndex
-from lmc.grammar.nodes import Node
-from lmc.grammar.trie import packed
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.index.index import TokenIndex
+from lmc.grammar.index.trie import packed
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 
 # Letters of one, two and three bytes that share bytes, and a byte that never begins a character.
 PIECES = [b"a", b"b", b"c", "é".encode(), "è".encode(), "日".encode(), "本".encode(), b"\xa9", b"\xe6"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
 LETTERS = b"abcdefghijklmnopqrstuvwxyz"
@@ -30,7 +30,7 @@ Place = tuple[int, int, int]  # piece, of its texts which one, bytes of it that 
 
 
 class TemplateConstraint:
-    """A sequence of pieces over the tokens of one vocabulary; fits `lmc.ir.token_constraint.TokenConstraint`."""
+    """A sequence of pieces over the tokens of one vocabulary, as a `TokenConstraint`."""
 
     def __init__(self, tokenizer: Any, *pieces: Piece | str) -> None:
         self.vocabulary = Vocabulary.of(tokenizer)
@@ -92,7 +92,7 @@ class TemplateConstraint:
 
 @dataclass(frozen=True, eq=False)
 class TemplateState:
-    """Fits `lmc.ir.token_constraint.TokenState`."""
+    """Fits `lmc.ir.engine.constraint_protocol.TokenState`."""
 
     owner: TemplateConstraint
     places: frozenset[Place]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from lmc.ir.context import Context
-from lmc.ir.engine import Generation
+from lmc.ir.engine.protocol import Generation
 from lmc.ir.errors import CaptureError
+from lmc.ir.tokens.context import Context
 
 Step = Callable[[Context], Context]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lmc.ir.core import Block, Op, Value, operands, region, register
-from lmc.ir.regions import RegionOp
+from lmc.ir.dialects.regions import RegionOp
 
 
 @register("test.map")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lmc.ir.core import Op
 from lmc.ir.module import Module
-from lmc.ir.parser import parse_verified
+from lmc.ir.text.parser import parse_verified
 
 TEMPLATE = """
 module @m {

@@ -9,12 +9,12 @@ from hypothesis import given
 from lmc.ir.analysis import context_tree, critical_path, dependence_graph, dominator_tree, waves
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Effect, Op, Value, walk
+from lmc.ir.dialects.core_ops import ConcatOp, ContextOp, ExtendOp, GenOp, HostCallOp, ReturnOp
+from lmc.ir.dialects.region_ops import CondOp
+from lmc.ir.dialects.regions import effects_of
 from lmc.ir.module import Module
-from lmc.ir.ops import ConcatOp, ContextOp, ExtendOp, GenOp, HostCallOp, ReturnOp
 from lmc.ir.ordering import uses
-from lmc.ir.parser import parse, parse_verified
-from lmc.ir.region_ops import CondOp
-from lmc.ir.regions import effects_of
+from lmc.ir.text.parser import parse, parse_verified
 from lmc.ir.types import CTX, TEXT
 from tests.ir.region_ops import MapOp, YieldOp, make
 from tests.module_strategies import modules

@@ -4,11 +4,11 @@ import pytest
 
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value
+from lmc.ir.dialects.core_ops import ContextOp, GenOp, ReturnOp
 from lmc.ir.errors import Location
 from lmc.ir.module import Function, Module
-from lmc.ir.ops import ContextOp, GenOp, ReturnOp
 from lmc.ir.types import CTX, TEXT
-from lmc.ir.verifier import verify
+from lmc.ir.verify.verifier import verify
 
 
 def test_results_are_numbered_around_names_that_are_taken():

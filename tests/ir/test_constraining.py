@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.constraining import allowed_ids, allows, mask_without
+from lmc.ir.engine.token_masks import allowed_ids, allows, mask_without
 
 ids = st.sets(st.integers(0, 99))
 

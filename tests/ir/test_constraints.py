@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from lmc.ir import semantics
-from lmc.ir.constraints import CompiledConstraint, Constraints
-from lmc.ir.context import Context
 from lmc.ir.core import Constraint, Value
-from lmc.ir.engine import Generation
+from lmc.ir.dialects.core_ops import GenOp, SampleOp
+from lmc.ir.engine.constraint_runtime import CompiledConstraint, Constraints
+from lmc.ir.engine.protocol import Generation
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import ConstraintError, InputError, Location
-from lmc.ir.interpreter import interpret
-from lmc.ir.ops import GenOp, SampleOp
-from lmc.ir.parser import parse
-from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.ir.semantics import ops as semantics
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse
+from lmc.ir.tokens.context import Context
 from lmc.ir.types import BOOL, CTX, FLOAT, INT, TEXT, Type, json_of, list_of
 from tests.finite_constraints import FiniteConstraint, compile_choices, finite_constraints
 from tests.ir.region_ops import make

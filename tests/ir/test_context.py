@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.context import Context
-from lmc.ir.engine import Generation
+from lmc.ir.engine.protocol import Generation
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import CaptureError
-from lmc.ir.toy import toy_tokenizer
+from lmc.ir.tokens.context import Context
 from tests.ir.context_strategies import Step, chatting, continuing, generation, histories, pieces, roles, run
 from tests.ir.tokenizers_for_tests import CHATML, SPECIAL_TOKENS, STRIPS_THOUGHTS, TRIMS, trained
 

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from lmc.ir.engine import DoneHandle
+from lmc.ir.dialects.region_ops import TryOp
+from lmc.ir.engine.protocol import DoneHandle
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineClosedError, InputError, Location, LoopLimitError
-from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.module import print_module
-from lmc.ir.parser import parse_verified
 from lmc.ir.profile import BranchProfile
-from lmc.ir.region_ops import TryOp
-from lmc.ir.toy import ToyEngine
-from lmc.ir.verifier import verify
+from lmc.ir.semantics.interpreter import Outcome, interpret
+from lmc.ir.text.parser import parse_verified
+from lmc.ir.verify.verifier import verify
 from tests.flow_strategies import flow_programs
 from tests.ir.breaks import BREAK, live_text
 from tests.ir.unrolling import unroll

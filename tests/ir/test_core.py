@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from lmc.ir.core import Block, Op, Value, op_class, op_names, register, walk
+from lmc.ir.dialects.core_ops import ConcatOp, ContextOp, EndOp, ExtendOp, PyCallOp, ReturnOp
 from lmc.ir.errors import Location, VerifyError
 from lmc.ir.module import Function, Module, print_module
-from lmc.ir.ops import ConcatOp, ContextOp, EndOp, ExtendOp, PyCallOp, ReturnOp
 from lmc.ir.types import CTX, TEXT
 from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
 

@@ -3,11 +3,11 @@
 import pytest
 
 from lmc.ir.core import Value, walk
-from lmc.ir.early import CallAhead, calls_ahead, early_starts
-from lmc.ir.ops import HostCallOp
+from lmc.ir.dialects.core_ops import HostCallOp
+from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.ordering import NO_OBJECTS, objects_of
-from lmc.ir.parser import parse_verified
-from lmc.ir.regions import RegionOp
+from lmc.ir.semantics.speculation import CallAhead, calls_ahead, early_starts
+from lmc.ir.text.parser import parse_verified
 
 MODULE = """
 module @f {{

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.engine import DoneHandle, SamplingParams, derive_seed
-from lmc.ir.tokens import common_prefix_length
+from lmc.ir.engine.protocol import DoneHandle, SamplingParams, derive_seed
+from lmc.ir.tokens.tokens import common_prefix_length
 
 sequences = st.lists(st.lists(st.integers(0, 2), max_size=5).map(tuple), max_size=4)
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from lmc.ir.diagnostics import Source, shown
 from lmc.ir.errors import InputError, LmcError, Location
+from lmc.ir.text.diagnostics import Source, shown
 
 
 def test_an_error_says_where_what_and_what_to_do():

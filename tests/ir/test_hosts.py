@@ -1,6 +1,6 @@
 import pytest
 
-from lmc.ir.hosts import CANCELLATION, Cancellation, ProgramCancelled, as_async, cancelled_by
+from lmc.ir.engine.hosts import CANCELLATION, Cancellation, ProgramCancelled, as_async, cancelled_by
 
 
 def test_what_is_under_way_is_cancelled_once_and_what_is_over_is_not():

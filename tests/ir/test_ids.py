@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from lmc.ir.core import Value
+from lmc.ir.dialects.core_ops import GenOp, SelectOp
 from lmc.ir.ids import count_holes, fill_holes
-from lmc.ir.ops import GenOp, SelectOp
-from lmc.ir.semantics import runtime_id
+from lmc.ir.semantics.ops import runtime_id
 from lmc.ir.types import CTX, INT
 from tests.ir.region_ops import make
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 
 from lmc.ir.core import Block
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import InputError, LmcError, Location
-from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.module import Module, print_module
-from lmc.ir.parser import parse_verified
-from lmc.ir.toy import ToyEngine
-from lmc.ir.verifier import verify
+from lmc.ir.semantics.interpreter import Outcome, interpret
+from lmc.ir.text.parser import parse_verified
+from lmc.ir.verify.verifier import verify
 from tests.ir.breaks import live_text
 from tests.ir.region_ops import MapOp, YieldOp, make
 from tests.program_strategies import Program, programs

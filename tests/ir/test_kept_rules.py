@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import VerifyError
-from lmc.ir.interpreter import interpret
-from lmc.ir.parser import parse
-from lmc.ir.toy import ToyEngine
-from lmc.ir.verifier import verify
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse
+from lmc.ir.verify.verifier import verify
 
 START = """
     %0 = lm.context : !ctx

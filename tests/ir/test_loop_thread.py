@@ -1,7 +1,7 @@
 import asyncio
 import threading
 
-from lmc.ir.loop_thread import LoopThread
+from lmc.ir.engine.loop_thread import LoopThread
 
 
 def test_it_runs_in_its_own_thread_and_cancels_what_is_left_when_it_is_closed():

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmc.ir.errors import CaptureError
-from lmc.ir.object_builtins import lookup
+from lmc.ir.semantics.object_builtins import lookup
 from lmc.ir.types import ANY, INT, TEXT
 
 

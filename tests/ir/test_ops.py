@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from lmc.ir.core import Effect, Op, Value
-from lmc.ir.engine import SamplingParams
-from lmc.ir.errors import Location, VerifyError
-from lmc.ir.ops import (
+from lmc.ir.dialects.core_ops import (
     AssumeOp,
     BeginOp,
     BreakOp,
@@ -30,7 +28,9 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.section_ops import SectionsOp
+from lmc.ir.dialects.section_ops import SectionsOp
+from lmc.ir.engine.protocol import SamplingParams
+from lmc.ir.errors import Location, VerifyError
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, json_of, list_of
 from tests.ir.region_ops import make
 

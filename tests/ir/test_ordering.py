@@ -1,6 +1,6 @@
+from lmc.ir.dialects.region_ops import LoopOp
 from lmc.ir.ordering import objects_of, waits_of
-from lmc.ir.parser import parse, parse_verified
-from lmc.ir.region_ops import LoopOp
+from lmc.ir.text.parser import parse, parse_verified
 from tests.backend.programs import JUDGE, TOOLS
 from tests.ir.breaks import BREAK
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.ir.errors import InputError
-from lmc.ir.interpreter import generation_profile
 from lmc.ir.profile import BranchProfile, OpProfile, Profile, Recording, RepeatProfile, length_bin, length_bins
+from lmc.ir.semantics.interpreter import generation_profile
 from lmc.ir.usage import Usage
 
 counts = st.integers(0, 10**6)

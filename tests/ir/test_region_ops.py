@@ -4,8 +4,8 @@ import pytest
 
 from lmc.ir.errors import ParseError
 from lmc.ir.module import print_module
-from lmc.ir.parser import parse, parse_verified
-from lmc.ir.verifier import verify
+from lmc.ir.text.parser import parse, parse_verified
+from lmc.ir.verify.verifier import verify
 from tests.ir.breaks import BREAK
 from tests.ir.region_programs import GEN, TEMPLATE, module
 

@@ -7,14 +7,14 @@ import pytest
 from lmc.ir.analysis import context_tree, critical_path, dependence_graph
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Effect, Value, op_class, op_names
+from lmc.ir.dialects.core_ops import ConcatOp, GenOp, HostCallOp
+from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, YieldOp
+from lmc.ir.dialects.regions import RegionOp, effects_of, is_write, may_leave
 from lmc.ir.module import Module, print_module
-from lmc.ir.ops import ConcatOp, GenOp, HostCallOp
 from lmc.ir.ordering import waits_of
-from lmc.ir.parser import parse
-from lmc.ir.region_ops import CondOp, LoopOp, MapOp, RaceOp, YieldOp
-from lmc.ir.regions import RegionOp, effects_of, is_write, may_leave
+from lmc.ir.text.parser import parse
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT
-from lmc.ir.verifier import MAX_REGION_DEPTH, verify
+from lmc.ir.verify.verifier import MAX_REGION_DEPTH, verify
 from tests.ir.breaks import BREAK
 from tests.ir.region_ops import make
 from tests.ir.region_programs import GEN, TEMPLATE, first, module

@@ -4,12 +4,8 @@ from typing import Any
 
 import pytest
 
-from lmc.ir import selection, semantics
-from lmc.ir.context import Context
 from lmc.ir.core import Op, Value, op_class, op_names
-from lmc.ir.engine import Generation, Score, TokenLogprob, derive_seed
-from lmc.ir.errors import CaptureError, InputError, LmcError, Location
-from lmc.ir.ops import (
+from lmc.ir.dialects.core_ops import (
     SELECT_METHODS,
     AssumeOp,
     BeginOp,
@@ -27,7 +23,12 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.toy import toy_tokenizer
+from lmc.ir.engine.protocol import Generation, Score, TokenLogprob, derive_seed
+from lmc.ir.engine.toy import toy_tokenizer
+from lmc.ir.errors import CaptureError, InputError, LmcError, Location
+from lmc.ir.semantics import ops as semantics
+from lmc.ir.semantics import selection
+from lmc.ir.tokens.context import Context
 from lmc.ir.types import ANY, CTX, INT, TEXT, list_of
 from tests.ir.region_ops import make
 

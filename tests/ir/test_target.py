@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError
-from lmc.ir.target import Target
 
 
 @pytest.mark.parametrize("spec", ["builtin", "toy", "local:models/tiny", "local:a:b"])

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.ir.errors import InputError
-from lmc.ir.template import ChatTemplate, Message, Slot
-from lmc.ir.tokenizer import SpecialToken
+from lmc.ir.tokens.template import ChatTemplate, Message, Slot
+from lmc.ir.tokens.tokenizer import SpecialToken
 from tests.ir.tokenizers_for_tests import CHATML, SPECIAL_TOKENS, trained
 
 ALL = "{% for m in messages %}{{ m.content }}{% endfor %}"

@@ -3,11 +3,11 @@
 import jinja2.sandbox
 import pytest
 
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import InputError
-from lmc.ir.template import ChatTemplate, Message
-from lmc.ir.template_sandbox import TemplateEnvironment, TemplateLimitError, budget_for
-from lmc.ir.tokenizer import Tokenizer
-from lmc.ir.toy import toy_tokenizer
+from lmc.ir.tokens.template import ChatTemplate, Message
+from lmc.ir.tokens.template_sandbox import TemplateEnvironment, TemplateLimitError, budget_for
+from lmc.ir.tokens.tokenizer import Tokenizer
 
 USER = "{{ messages[0].content }}"
 

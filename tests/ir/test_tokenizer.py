@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, models, normalizers, pre_tokenizers
 
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import InputError
-from lmc.ir.tokenizer import SpecialToken, Tokenizer
-from lmc.ir.toy import toy_tokenizer
+from lmc.ir.tokens.tokenizer import SpecialToken, Tokenizer
 from tests.ir.tokenizers_for_tests import CHATML, KINDS, NORMALIZING_KINDS, SPECIAL_TOKENS, trained
 
 # Letters of the contractions, white space of every kind, digits, marks and symbols: what pre-tokenizers tell apart.

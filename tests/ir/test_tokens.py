@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.tokens import common_length
+from lmc.ir.tokens.tokens import common_length
 
 
 @given(st.text("abc\u00e9", max_size=30), st.text("abc\u00e9", max_size=30))

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc import grammar
-from lmc.ir.engine import JUMP_FORWARD, PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.engine.constraint_protocol import TokenConstraint
+from lmc.ir.engine.protocol import JUMP_FORWARD, PrefixCaching, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.engine.toy import SPECIAL_TOKENS, ToyEngine, toy_tokenizer
 from lmc.ir.errors import ConstraintError, ContextLengthError, EngineError
-from lmc.ir.token_constraint import TokenConstraint
-from lmc.ir.toy import SPECIAL_TOKENS, ToyEngine, toy_tokenizer
 from tests.ir.constraints_for_tests import LETTERS, Piece, Run, TemplateConstraint
 
 PROMPT = toy_tokenizer().encode("Answer the question.")

@@ -2,14 +2,14 @@
 
 import pytest
 
-from lmc.ir.context import Context
-from lmc.ir.engine import Generation
+from lmc.ir.engine.protocol import Generation
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import CaptureError, VerifyError
-from lmc.ir.interpreter import interpret
 from lmc.ir.module import print_module
-from lmc.ir.parser import parse
-from lmc.ir.toy import ToyEngine, toy_tokenizer
-from lmc.ir.verifier import verify
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse
+from lmc.ir.tokens.context import Context
+from lmc.ir.verify.verifier import verify
 
 EMPTY = Context.empty(toy_tokenizer())
 SAID = Generation(toy_tokenizer().encode("yes"), "yes", "eos")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lmc.ir.errors import VerifyError
-from lmc.ir.parser import parse
-from lmc.ir.verifier import verify
+from lmc.ir.text.parser import parse
+from lmc.ir.verify.verifier import verify
 
 GEN = '%{0}, %{0}_t = lm.gen %0 {{id = "p/x", name = "x"}} : !ctx, !text'
 RETURN = 'lm.return %0 () {structure = "{\\"literal\\":1}"}'

@@ -10,12 +10,12 @@ from hypothesis import given
 
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Constraint, Effect, HostFunction, Op, Value, op_class, op_names
+from lmc.ir.dialects.core_ops import AssumeOp, ConcatOp, ContextOp, EndOp, ExtendOp, GenOp, PyCallOp, ReturnOp
 from lmc.ir.errors import Location, VerifyError
 from lmc.ir.module import Function, Module, print_module
-from lmc.ir.ops import AssumeOp, ConcatOp, ContextOp, EndOp, ExtendOp, GenOp, PyCallOp, ReturnOp
-from lmc.ir.parser import parse
+from lmc.ir.text.parser import parse
 from lmc.ir.types import ANY, CTX, INT, TEXT, ListType, Type, json_of, list_of
-from lmc.ir.verifier import MAX_REGION_DEPTH, MAX_TYPE_DEPTH, verify
+from lmc.ir.verify.verifier import MAX_REGION_DEPTH, MAX_TYPE_DEPTH, verify
 from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
 from tests.module_strategies import modules
 

@@ -7,7 +7,7 @@ from functools import cache
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
-from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.tokens.tokenizer import Tokenizer
 
 # The published patterns of these models, spelled out here and not imported, so that a slip in lmc's copy is seen.
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

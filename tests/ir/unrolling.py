@@ -12,11 +12,11 @@ from typing import Any
 
 from lmc.ir.builder import Builder
 from lmc.ir.core import Attribute, Block, Op, Value
-from lmc.ir.interpreter import _Machine, bind_parameters
+from lmc.ir.dialects.core_ops import BreakOp, HostCallOp, PyCallOp, ReturnOp
+from lmc.ir.dialects.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.module import Module
-from lmc.ir.ops import BreakOp, HostCallOp, PyCallOp, ReturnOp
-from lmc.ir.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceOp, TryOp, YieldOp
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import _Machine, bind_parameters
 from lmc.ir.types import ANY, BOOL, INT, ListType, Type, type_of
 from tests.ir.region_ops import make
 from tests.program_strategies import Program

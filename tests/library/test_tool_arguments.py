@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import pydantic
 import pytest
 
-from lmc.frontend.running import HOST
-from lmc.frontend.tools import Tool, tool
+from lmc.frontend.program.running import HOST
+from lmc.frontend.tools.tools import Tool, tool
 from lmc.ir.core import Effect
 from lmc.ir.errors import CaptureError, EngineError, InputError, ToolTimeoutError
 from lmc.library.tool_arguments import RefusedArgumentsError, arguments_of, by_text, shown

@@ -9,12 +9,12 @@ import pytest
 from pydantic import BaseModel, Field
 
 import lmc
-from lmc.driver.artifacts import plan_text
-from lmc.driver.defaults import Wish
-from lmc.driver.saved import SavedRunner
-from lmc.driver.start import Options
+from lmc.driver.compile.artifacts import plan_text
+from lmc.driver.run.start import Options
+from lmc.driver.saved.saved import SavedRunner
+from lmc.driver.targets.defaults import Wish
 from lmc.ir.core import walk
-from lmc.ir.ops import HostCallOp, SelectOp
+from lmc.ir.dialects.core_ops import HostCallOp, SelectOp
 
 CALLS: list[str] = []
 _LOCK = threading.Lock()

@@ -10,12 +10,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
-from lmc.ir.context import Context
 from lmc.ir.core import Effect, HostFunction, Op, Value
-from lmc.ir.errors import Location, LoopLimitError
-from lmc.ir.interpreter import Outcome, interpret
-from lmc.ir.module import Function, Module, print_module
-from lmc.ir.ops import (
+from lmc.ir.dialects.core_ops import (
     AssumeOp,
     BeginOp,
     BreakOp,
@@ -32,7 +28,11 @@ from lmc.ir.ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.toy import ToyEngine
+from lmc.ir.engine.toy import ToyEngine
+from lmc.ir.errors import Location, LoopLimitError
+from lmc.ir.module import Function, Module, print_module
+from lmc.ir.semantics.interpreter import Outcome, interpret
+from lmc.ir.tokens.context import Context
 from lmc.ir.types import ANY, CTX, INT, TEXT, Type, list_of
 from tests.compiled_constraints import SYMBOLS, constrained_sampling, toy_constraints
 

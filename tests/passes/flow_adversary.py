@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmc.ir.core import Value
+from lmc.ir.dialects.core_ops import HostCallOp, PrefillOp, PyCallOp
+from lmc.ir.dialects.region_ops import LoopOp
 from lmc.ir.module import Function, Module
-from lmc.ir.ops import HostCallOp, PrefillOp, PyCallOp
-from lmc.ir.region_ops import LoopOp
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT
 from tests.compiled_constraints import SYMBOLS
 from tests.flow_strategies import FlowAuthor

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.ir.core import walk
+from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
+from lmc.ir.dialects.region_ops import CondOp, LoopOp
+from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import InputError
 from lmc.ir.ids import count_holes, each_round_id, fill_holes
-from lmc.ir.interpreter import interpret
 from lmc.ir.module import Module, print_module
-from lmc.ir.ops import SamplingOp, SelectOp
-from lmc.ir.parser import parse_verified
 from lmc.ir.profile import BranchProfile, OpProfile, Profile, RepeatProfile, length_bins
-from lmc.ir.region_ops import CondOp, LoopOp
-from lmc.ir.regions import RegionOp
-from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse_verified
 from lmc.ir.usage import Usage
 from lmc.passes import PassContext, PassManager, Remark, parse_pipeline, pipeline
 from tests.compiled_constraints import CACHE, toy_constraints

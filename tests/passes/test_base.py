@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import Location
-from lmc.ir.toy import toy_tokenizer
 from lmc.passes import PassContext, Remark
 from tests.ir.tokenizers_for_tests import trained
 

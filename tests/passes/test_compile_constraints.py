@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from lmc.driver.registry import load_tokenizer
+from lmc.driver.targets.registry import load_tokenizer
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.core import Block, Value
+from lmc.ir.dialects.core_ops import GenOp
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import ConstraintError, InputError, Location
 from lmc.ir.module import Function, Module, print_module
-from lmc.ir.ops import GenOp
-from lmc.ir.parser import parse_verified
-from lmc.ir.target import Target
-from lmc.ir.toy import toy_tokenizer
+from lmc.ir.text.parser import parse_verified
 from lmc.passes import PassContext, PassManager, Remark, parse_pipeline
 from tests.compiled_constraints import CACHE
 from tests.ir import region_ops

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lmc.ir.interpreter import interpret
-from lmc.ir.toy import ToyEngine
+from lmc.ir.engine.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
 from lmc.passes import PassManager, parse_pipeline
 from tests.passes.modules import module_of, ops, run
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from lmc.ir.interpreter import interpret
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.module import Module, print_module
-from lmc.ir.parser import parse
-from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse
 from lmc.passes import PASSES, PassContext, PassManager, parse_pipeline, pipeline
 from lmc.passes.pipelines import PIPELINES
 from tests.compiled_constraints import CACHE, toy_constraints

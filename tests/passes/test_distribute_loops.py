@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmc.ir.core import walk
-from lmc.ir.engine import DoneHandle, Request
+from lmc.ir.dialects.region_ops import LoopOp, MapOp
+from lmc.ir.engine.protocol import DoneHandle, Request
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError
-from lmc.ir.interpreter import interpret
 from lmc.ir.module import Module
-from lmc.ir.region_ops import LoopOp, MapOp
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
 from lmc.passes import PassManager, parse_pipeline
 from tests.passes.modules import module_of
 

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.ir.core import Op
+from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.dialects.region_ops import CondOp, LoopOp
 from lmc.ir.module import Module
-from lmc.ir.ops import SamplingOp
 from lmc.ir.ordering import objects_of, waits_of
-from lmc.ir.parser import parse_verified
-from lmc.ir.region_ops import CondOp, LoopOp
 from lmc.ir.rewriter import Rewriter, rewrite
+from lmc.ir.text.parser import parse_verified
 from lmc.passes import PassContext, PassManager, parse_pipeline
-from lmc.passes.expected_tokens import ExpectedTokens, expects_anything
+from lmc.passes.plan_fork_join.expected_tokens import ExpectedTokens, expects_anything
 from tests.passes.adversary import Case, cases, observe
 from tests.passes.flow_adversary import flow_cases
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir import builtins
+from lmc.ir.semantics import builtins
 from lmc.ir.types import ANY, BOOL, INT, TEXT, Type
-from lmc.passes import folding
-from lmc.passes.folding import Folded, fold_call
+from lmc.passes.canonicalize import folding
+from lmc.passes.canonicalize.folding import Folded, fold_call
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from lmc.driver.registry import load_tokenizer
+from lmc.driver.targets.registry import load_tokenizer
 from lmc.grammar.sharing import Built, source_of
-from lmc.ir import semantics
-from lmc.ir.constraints import Constraints
-from lmc.ir.context import Context
 from lmc.ir.core import Constraint, Value
-from lmc.ir.ops import GenOp
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.ir.dialects.core_ops import GenOp
+from lmc.ir.engine.constraint_runtime import Constraints
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
+from lmc.ir.semantics import ops as semantics
+from lmc.ir.tokens.context import Context
 from lmc.ir.types import CTX, TEXT
-from lmc.passes.forced_tokens import Unforced, forced_tokens
+from lmc.passes.compile_constraints.forced_tokens import Unforced, forced_tokens
 from tests.compiled_constraints import CACHE, compile_for_toy
 from tests.ir.region_ops import make
 

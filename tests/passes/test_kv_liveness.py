@@ -5,18 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.ir.core import Block, Op, Value, walk
+from lmc.ir.dialects.cache_hints import FreeOp, KeepOp
+from lmc.ir.dialects.core_ops import PrefillOp
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import InputError
-from lmc.ir.kept_ops import FreeOp, KeepOp
-from lmc.ir.kept_rules import uses_cache
 from lmc.ir.module import Module, print_module
-from lmc.ir.ops import PrefillOp
-from lmc.ir.toy import toy_tokenizer
 from lmc.ir.types import CTX
+from lmc.ir.verify.cache_hint_rules import uses_cache
 from lmc.passes import PassContext, PassManager, parse_pipeline
-from lmc.passes.call_waves import CallWaves
-from lmc.passes.context_uses import ContextUses
-from lmc.passes.kv_hints import with_true_hints, without_hints
-from lmc.passes.kv_liveness import KvLiveness
+from lmc.passes.kv_liveness.call_waves import CallWaves
+from lmc.passes.kv_liveness.context_uses import ContextUses
+from lmc.passes.kv_liveness.kv_hints import with_true_hints, without_hints
+from lmc.passes.kv_liveness.kv_liveness import KvLiveness
 from tests.compiled_constraints import CACHE
 from tests.passes.adversary import Case, cases, observe
 from tests.passes.flow_adversary import flow_cases

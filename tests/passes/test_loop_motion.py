@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 
 from lmc.ir.core import walk
-from lmc.ir.regions import RegionOp
-from lmc.passes.loop_motion import move_invariants
+from lmc.ir.dialects.regions import RegionOp
+from lmc.passes.hoist_prefixes.loop_motion import move_invariants
 from tests.passes.adversary import Case
 from tests.passes.flow_adversary import flow_cases
 from tests.passes.modules import ops, run

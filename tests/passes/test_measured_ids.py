@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from lmc.ir.ids import base_of, fill_holes, matching
 from lmc.ir.profile import BranchProfile, OpProfile
 from lmc.ir.usage import Usage
-from lmc.passes.measured_ids import Places, measured
+from lmc.passes.apply_profile.profile_matching import Places, measured
 
 
 def cost(number: int) -> OpProfile:

@@ -5,7 +5,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.section_ops import SECTION_KINDS, section_order
+from lmc.ir.dialects.section_ops import SECTION_KINDS, section_order
 from lmc.passes import pipeline
 from lmc.passes.pipelines import PIPELINES
 from tests.passes.modules import ops, run

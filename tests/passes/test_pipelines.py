@@ -8,8 +8,8 @@ import pytest
 from lmc.ir.core import Block
 from lmc.ir.errors import InputError
 from lmc.passes import PASSES, FunctionPass, PassContext, parse_pipeline, pipeline, pipelines
-from lmc.passes.hoist_prefixes import HoistPrefixes
-from lmc.passes.plan_fork_join import PlanForkJoin
+from lmc.passes.hoist_prefixes.hoist_prefixes import HoistPrefixes
+from lmc.passes.plan_fork_join.plan_fork_join import PlanForkJoin
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
+from lmc.ir.dialects.regions import is_write
 from lmc.ir.errors import ParseError
-from lmc.ir.ops import SamplingOp, SelectOp
 from lmc.ir.ordering import waits_of
-from lmc.ir.regions import is_write
 from lmc.passes import PassManager
-from lmc.passes.plan_fork_join import PlanForkJoin
-from lmc.passes.rounds import earliest_rounds, weight_of
+from lmc.passes.plan_fork_join.dependences import earliest_rounds, weight_of
+from lmc.passes.plan_fork_join.plan_fork_join import PlanForkJoin
 from tests.passes.adversary import Case, cases
 from tests.passes.modules import module_of, run
 

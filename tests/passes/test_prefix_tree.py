@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.core import Value
 from lmc.ir.types import TEXT
-from lmc.passes.prefix_tree import Measure, Member, Node, Parts, PrefixTree, joined, text_measure
+from lmc.passes.hoist_prefixes.prefix_tree import Measure, Member, Node, Parts, PrefixTree, joined, text_measure
 
 
 class Letters:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.core import Value
 from lmc.ir.types import TEXT
-from lmc.passes.rope import Rope
+from lmc.passes.canonicalize.rope import Rope
 
 VALUES = [Value(name, TEXT) for name in "xyz"]
 leaves = st.sampled_from(["", "a", "bc", *VALUES])

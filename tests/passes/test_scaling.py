@@ -9,9 +9,9 @@ import pytest
 from lmc.backend.lower import lower
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value
+from lmc.ir.dialects.core_ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, GenOp, PyCallOp, ReturnOp, SelectOp
+from lmc.ir.engine.target import Target
 from lmc.ir.module import Function, Module
-from lmc.ir.ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, GenOp, PyCallOp, ReturnOp, SelectOp
-from lmc.ir.target import Target
 from lmc.ir.types import ANY, CTX, TEXT, list_of
 from lmc.passes import pipeline
 from tests.work import calls_of

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 
 from lmc.ir.core import Block, Op, walk
-from lmc.ir.early import early_starts, is_marked
-from lmc.ir.ops import HostCallOp
+from lmc.ir.dialects.core_ops import HostCallOp
+from lmc.ir.dialects.region_ops import CondOp
 from lmc.ir.ordering import objects_of
-from lmc.ir.parser import parse_verified
-from lmc.ir.region_ops import CondOp
+from lmc.ir.semantics.speculation import early_starts, is_marked
+from lmc.ir.text.parser import parse_verified
 from lmc.passes.base import PassContext
 from lmc.passes.pipelines import PIPELINES
 from lmc.passes.start_reads_early import StartReadsEarly

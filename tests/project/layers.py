@@ -1,6 +1,6 @@
 """The layers of lmc as a table, and the import statements of a source file.
 
-DESIGN in one line: leaves ◄ frontend, passes, backend, runtime, report ◄ driver ◄ jit surface and command line.
+In one line: leaves ◄ frontend, passes, backend, runtime ◄ driver ◄ jit surface and command line.
 """
 
 import ast
@@ -12,29 +12,28 @@ import networkx
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-LEAVES = frozenset({"lmc.ir", "lmc.grammar", "lmc.cache", "lmc.cost"})
+LEAVES = frozenset({"lmc.ir", "lmc.grammar", "lmc.cache"})
 
 # Package → packages and modules it may import; itself it always may. The longest name that holds a module decides.
 LAYERS: dict[str, frozenset[str]] = {
     "lmc.ir": frozenset(),
     "lmc.toolchain": frozenset(),
     "lmc.grammar": frozenset(
-        {"lmc.ir.cached", "lmc.ir.errors", "lmc.ir.forks", "lmc.ir.wording", "lmc.toolchain"}
+        {"lmc.ir.cached", "lmc.ir.errors", "lmc.ir.engine.forks", "lmc.ir.wording", "lmc.toolchain"}
     ),  # no IR
     "lmc.cache": frozenset({"lmc.ir.errors"}),
-    "lmc.cost": frozenset({"lmc.ir"}),  # tokens, money and time *over a Module*: it has to know what a Module is
     "lmc.builtin_model": frozenset(),
     "lmc.frontend": frozenset({"lmc.ir", "lmc.grammar.classes"}),  # what a class says has one reading
     "lmc.frontend.sglang": frozenset({"lmc.driver", "lmc.frontend", "lmc.ir"}),
     "lmc.library": frozenset({"lmc.frontend", "lmc.ir"}),
-    "lmc.passes": frozenset({"lmc.ir", "lmc.grammar", "lmc.cost"}),
+    "lmc.passes": frozenset({"lmc.ir", "lmc.grammar"}),
     "lmc.backend": LEAVES,
     "lmc.runtime": LEAVES | {"lmc.backend.plan", "lmc.runtime.kernels"},
     "lmc.runtime.kernels": frozenset({"lmc.toolchain"}),
-    "lmc.report": LEAVES | {"lmc.backend.plan"},
-    "lmc.driver": LEAVES
-    | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.runtime", "lmc.report", "lmc.builtin_model"},
-    "lmc.program": frozenset({"lmc.driver", "lmc.frontend.state", "lmc.ir.cached", "lmc.ir.errors", "lmc.ir.forks"}),
+    "lmc.driver": LEAVES | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.runtime", "lmc.builtin_model"},
+    "lmc.program": frozenset(
+        {"lmc.driver", "lmc.frontend.language.state", "lmc.ir.cached", "lmc.ir.errors", "lmc.ir.engine.forks"}
+    ),
     "lmc.cli": frozenset({"lmc.driver", "lmc.ir.wording"}),
     "lmc.__init__.pyi": frozenset(
         {"lmc.driver", "lmc.frontend", "lmc.ir", "lmc.library", "lmc.program", "lmc.runtime"}
@@ -43,7 +42,7 @@ LAYERS: dict[str, frozenset[str]] = {
 
 # Parts that load torch: reached only through the registry of the driver, never by an import statement from outside.
 TORCH_PARTS = frozenset({"lmc.runtime.local", "lmc.runtime.kernels"})
-REGISTRY = "lmc.driver.registry"
+REGISTRY = "lmc.driver.targets.registry"
 
 # Third-party packages by import name and by who may use them.
 BASE_PACKAGES = frozenset(
@@ -90,7 +89,7 @@ class Import:
 
 
 def module_name(path: Path) -> str:
-    """`lmc/ir/ops.py` → `lmc.ir.ops`; a package's `__init__.py` is the package."""
+    """`lmc/ir/dialects/core_ops.py` → `lmc.ir.dialects.core_ops`; a package's `__init__.py` is the package."""
     parts = path.relative_to(REPOSITORY).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

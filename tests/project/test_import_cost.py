@@ -65,7 +65,16 @@ def test_a_file_of_programs_loads_no_pass_and_no_engine():
 def test_help_loads_no_stage_and_nothing_that_prints():
     call = CALL_MAIN.format(arguments=["--help"])
     loaded = modules_of(f"import io, sys\nsys.stdout = io.StringIO()\n{call}\nsys.stdout = sys.__stdout__")
-    unused = ("lmc.driver.run", "lmc.frontend", "lmc.ir.core", "lmc.passes", "lmc.grammar", "numpy", "pydantic", "rich")
+    unused = (
+        "lmc.driver.run",
+        "lmc.frontend",
+        "lmc.ir.core",
+        "lmc.passes",
+        "lmc.grammar",
+        "numpy",
+        "pydantic",
+        "rich",
+    )
     assert {name for name in loaded for part in unused if within(name, part)} == set()
 
 

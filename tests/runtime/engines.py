@@ -8,10 +8,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmc.ir.engine import EngineInfo, OnDelta, Pin, Request, ScoreRequest
+from lmc.ir.engine.planned import Place
+from lmc.ir.engine.protocol import EngineInfo, OnDelta, Pin, Request, ScoreRequest
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError, RequestCancelledError
-from lmc.ir.planned import Place
-from lmc.ir.toy import ToyEngine
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lmc.ir.ops import PrefillOp, PyCallOp
+from lmc.ir.dialects.core_ops import PrefillOp, PyCallOp
 from lmc.ir.types import CTX, INT
 from tests.flow_strategies import FlowAuthor
 from tests.program_strategies import Program

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
 from lmc.ir.core import Effect, HostFunction, Value
-from lmc.ir.errors import Location
-from lmc.ir.module import Function, Module
-from lmc.ir.ops import (
+from lmc.ir.dialects.core_ops import (
     ConcatOp,
     ContextOp,
     ExtendOp,
@@ -21,6 +19,8 @@ from lmc.ir.ops import (
     SampleOp,
     SelectOp,
 )
+from lmc.ir.errors import Location
+from lmc.ir.module import Function, Module
 from lmc.ir.types import ANY, CTX, INT, TEXT, list_of
 from tests.compiled_constraints import SYMBOLS, constrained_sampling
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lmc.backend.lower import lower
-from lmc.ir.engine import Engine
-from lmc.ir.interpreter import Outcome
+from lmc.ir.engine.protocol import Engine
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.module import Module
-from lmc.ir.parser import parse_verified
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import Outcome
+from lmc.ir.text.parser import parse_verified
 from lmc.runtime.executor import Executor, Limits
 from tests.runtime.engines import HeldEngine
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from lmc.backend.lower import lower
-from lmc.ir.context import Context
-from lmc.ir.engine import EngineInfo, Request
+from lmc.ir.engine.planned import Place
+from lmc.ir.engine.protocol import EngineInfo, Request
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError
-from lmc.ir.interpreter import interpret
-from lmc.ir.parser import parse_verified
-from lmc.ir.planned import Place
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
-from lmc.runtime.beginnings import CallToCome, Region
-from lmc.runtime.calls_to_come import Outlook
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse_verified
+from lmc.ir.tokens.context import Context
 from lmc.runtime.executor import Executor, Finished, Instance
+from lmc.runtime.hints.known_prefixes import CallToCome, Region
+from lmc.runtime.hints.lookahead import Outlook
 from lmc.runtime.prepared import PreparedPlan, prepare
 from tests.runtime.test_kept_contexts import PlannedEngine
 

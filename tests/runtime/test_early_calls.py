@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from lmc.backend.lower import lower
+from lmc.ir.engine.hosts import CANCELLATION, Answer
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import InputError
-from lmc.ir.hosts import CANCELLATION, Answer
-from lmc.ir.interpreter import interpret
-from lmc.ir.parser import parse_verified
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse_verified
 from lmc.passes.base import PassContext
 from lmc.passes.start_reads_early import StartReadsEarly
 from lmc.runtime.executor import Executor, Limits

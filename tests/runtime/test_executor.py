@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.backend.lower import lower
-from lmc.backend.schedule import schedule_batch
+from lmc.backend.schedule.schedule import schedule_batch
 from lmc.ir.builder import Builder
-from lmc.ir.engine import DoneHandle, Engine, Generation, Handle, OnDelta, Request, Score, ScoreRequest
+from lmc.ir.dialects.core_ops import ContextOp, GenOp, ReturnOp
+from lmc.ir.engine.protocol import DoneHandle, Engine, Generation, Handle, OnDelta, Request, Score, ScoreRequest
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError, InputError, Location, RequestTimeoutError
-from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.module import Function, Module
-from lmc.ir.ops import ContextOp, GenOp, ReturnOp
-from lmc.ir.parser import parse
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import Outcome, interpret
+from lmc.ir.text.parser import parse
 from lmc.ir.types import CTX, TEXT
 from lmc.ir.usage import Usage
 from lmc.runtime.events import TokenEvent

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from lmc.backend.lower import lower
 from lmc.ir.core import Op, walk
-from lmc.ir.engine import Engine
+from lmc.ir.dialects.core_ops import HostCallOp, SamplingOp, SelectOp
+from lmc.ir.dialects.region_ops import LoopOp, RaceOp, TryOp
+from lmc.ir.dialects.regions import LEAVING, RegionOp
+from lmc.ir.engine.protocol import Engine
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.ids import matching
-from lmc.ir.interpreter import Outcome, interpret
 from lmc.ir.module import Module
-from lmc.ir.ops import HostCallOp, SamplingOp, SelectOp
 from lmc.ir.profile import BranchProfile, RepeatProfile
-from lmc.ir.region_ops import LoopOp, RaceOp, TryOp
-from lmc.ir.regions import LEAVING, RegionOp
 from lmc.ir.rewriter import Rewriter, rewrite
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import Outcome, interpret
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type
 from lmc.passes.base import PassContext
 from lmc.passes.start_reads_early import StartReadsEarly

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from lmc.backend.lower import lower
-from lmc.ir.engine import OnDelta, Request
+from lmc.ir.engine.hosts import CANCELLATION, Answer
+from lmc.ir.engine.protocol import OnDelta, Request
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import RequestCancelledError
-from lmc.ir.hosts import CANCELLATION, Answer
-from lmc.ir.parser import parse
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
+from lmc.ir.text.parser import parse
 from lmc.runtime.executor import Executor
 from tests.runtime.engines import LateHandle
 

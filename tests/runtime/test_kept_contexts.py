@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from lmc.backend.json.plan_json import dump_plan, load_plan
 from lmc.backend.lower import lower
-from lmc.backend.plan_json import dump_plan, load_plan
-from lmc.ir.engine import Request
+from lmc.ir.engine.planned import Place, Planned
+from lmc.ir.engine.protocol import Request
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError
-from lmc.ir.interpreter import interpret
 from lmc.ir.module import Module
-from lmc.ir.parser import parse_verified
-from lmc.ir.planned import Place, Planned
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse_verified
 from lmc.passes import PassManager, parse_pipeline
 from lmc.runtime.executor import Executor, Instance, Limits
-from lmc.runtime.kept_contexts import KeptContexts
+from lmc.runtime.hints.retention import KeptContexts
 from tests.flow_strategies import flow_programs
 from tests.program_strategies import Program, programs
 from tests.runtime.engines import LateEngine

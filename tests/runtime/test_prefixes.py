@@ -1,6 +1,6 @@
-from lmc.ir.engine import EngineInfo
-from lmc.ir.toy import ToyEngine
-from lmc.runtime.prefixes import HeldPrefixes, PinBudget
+from lmc.ir.engine.protocol import EngineInfo
+from lmc.ir.engine.toy import ToyEngine
+from lmc.runtime.hints.pinned_prefixes import HeldPrefixes, PinBudget
 from lmc.runtime.prepared import prepare
 from tests.backend.programs import plan_of
 

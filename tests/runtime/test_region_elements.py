@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from lmc.backend.lower import lower
-from lmc.ir.engine import OnDelta, Request
+from lmc.ir.engine.protocol import OnDelta, Request
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError
-from lmc.ir.interpreter import interpret
-from lmc.ir.parser import parse_verified
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse_verified
 from lmc.runtime.executor import Executor, Finished, Instance, Limits, Resources
 from lmc.runtime.in_flight import InFlight, Priority
 from tests.runtime.engines import HeldEngine, HeldHandle

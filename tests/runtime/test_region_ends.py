@@ -3,10 +3,10 @@ import asyncio
 import pytest
 
 from lmc.backend.lower import lower
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError, InputError
-from lmc.ir.interpreter import interpret
-from lmc.ir.parser import parse_verified
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse_verified
 from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Executor, Finished, Instance
 from tests.ir.breaks import live_text

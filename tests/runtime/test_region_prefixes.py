@@ -1,8 +1,8 @@
 import asyncio
 from typing import Any
 
-from lmc.ir.engine import OnDelta, Request
-from lmc.ir.toy import ToyEngine
+from lmc.ir.engine.protocol import OnDelta, Request
+from lmc.ir.engine.toy import ToyEngine
 from lmc.runtime.executor import Instance
 from tests.runtime.region_texts import INPUTS, LEAF, executor, gen, run
 

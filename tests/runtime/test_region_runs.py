@@ -6,10 +6,10 @@ import pytest
 
 from lmc.backend.lower import lower
 from lmc.ir.core import Block
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import LoopLimitError
-from lmc.ir.interpreter import interpret
-from lmc.ir.parser import parse_verified
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.text.parser import parse_verified
 from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Executor
 from lmc.runtime.machine import Frame

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lmc.ir.engine import DoneHandle
+from lmc.ir.engine.protocol import DoneHandle
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineClosedError, InputError, RequestCancelledError
-from lmc.ir.interpreter import Outcome
 from lmc.ir.profile import BranchProfile
-from lmc.ir.toy import ToyEngine
+from lmc.ir.semantics.interpreter import Outcome
 from tests.runtime.region_texts import INPUTS, Step, executor, gen, run, stepwise
 
 RESULT = '{structure = "{\\"list\\":[{\\"leaf\\":0},{\\"leaf\\":1},{\\"leaf\\":2}]}"}'

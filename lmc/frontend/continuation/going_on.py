@@ -8,21 +8,21 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
-from lmc.frontend.arguments import Bound
 from lmc.frontend.continuation.objects import UNBOUND, Objects, iterator_at
 from lmc.frontend.continuation.residuals import CALL, ENTER, Entered, Residual, Rounds, residual_of
 from lmc.frontend.continuation.stopping import digest_of
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.eager_runs import EagerFrame, eager_outcome, run_eager
 from lmc.frontend.failures import name_line, too_deep
-from lmc.frontend.running import activate
+from lmc.frontend.program.arguments import Bound
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import EagerFrame, eager_outcome, run_eager
+from lmc.frontend.program.running import activate
+from lmc.frontend.program.variants import Captured
 from lmc.frontend.source.functions import Definition
 from lmc.frontend.source.places import Place
-from lmc.frontend.variants import Captured
 from lmc.ir.errors import LmcError, PlanMismatchError
 from lmc.ir.ids import fill_holes
-from lmc.ir.interpreter import Outcome
-from lmc.ir.live import Live
+from lmc.ir.semantics.interpreter import Outcome
+from lmc.ir.semantics.live import Live
 
 Node = Mapping[str, Any]
 Call = Callable[[], Any]

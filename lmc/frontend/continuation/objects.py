@@ -12,14 +12,14 @@ from itertools import islice
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
-from lmc.frontend.arguments import Bound
 from lmc.frontend.continuation.pictures import APPENDABLE
-from lmc.frontend.core import Core
-from lmc.frontend.eager import EagerSession
+from lmc.frontend.language.core import Core
+from lmc.frontend.language.state import Branches, RoleBlock, State
+from lmc.frontend.program.arguments import Bound
+from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.source.functions import Definition, definition_of
-from lmc.frontend.state import Branches, RoleBlock, State
-from lmc.ir.context import Context
 from lmc.ir.ids import fill_holes
+from lmc.ir.tokens.context import Context
 
 UNBOUND: Any = object()
 """Stands for a name that is not bound."""

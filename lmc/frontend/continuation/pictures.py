@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.join import UNSURE
-from lmc.frontend.disorder import CAUSE, REMEDY, has_fixed_hash, is_disordered
 from lmc.frontend.emit.operands import exception, operand, text_symbol
-from lmc.frontend.guards import mutable_parts
 from lmc.frontend.heap.cells import (
     ROLE_UNKNOWN,
     BranchesCell,
@@ -50,11 +48,13 @@ from lmc.frontend.heap.values import (
     Union,
     View,
 )
-from lmc.frontend.messages import Generation, Message, Section, Selection, Several
+from lmc.frontend.language.messages import Generation, Message, Section, Selection, Several
+from lmc.frontend.language.sections import Sections
+from lmc.frontend.program.guards import mutable_parts
 from lmc.frontend.python.iteration import has_other_keys
-from lmc.frontend.sections import Sections
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition
+from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, has_fixed_hash, is_disordered
 from lmc.ir.core import Value
 from lmc.ir.types import ANY, JsonType, ListType
 from lmc.ir.wording import with_article

@@ -22,7 +22,7 @@ from lmc.frontend.source.files import Unsupported, inner_codes
 from lmc.frontend.source.functions import Definition
 from lmc.frontend.source.places import Place, statements_around
 from lmc.ir.core import Value, walk
-from lmc.ir.ops import BreakOp
+from lmc.ir.dialects.core_ops import BreakOp
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Activation, Machine

@@ -21,9 +21,9 @@ from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Domain, Raised, Symbol
 from lmc.ir.builder import Builder
 from lmc.ir.core import Op, Value
+from lmc.ir.dialects.core_ops import ContextOp
+from lmc.ir.dialects.region_ops import CondOp, MapOp, TryOp, YieldOp
 from lmc.ir.ids import without_holes
-from lmc.ir.ops import ContextOp
-from lmc.ir.region_ops import CondOp, MapOp, TryOp, YieldOp
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type, list_of
 
 if TYPE_CHECKING:

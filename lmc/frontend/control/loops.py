@@ -53,9 +53,9 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.interpret.machine import Evaluated, Loops
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value, walk
+from lmc.ir.dialects.core_ops import BreakOp
+from lmc.ir.dialects.region_ops import ConditionOp, LoopOp, YieldOp
 from lmc.ir.ids import without_holes
-from lmc.ir.ops import BreakOp
-from lmc.ir.region_ops import ConditionOp, LoopOp, YieldOp
 from lmc.ir.types import BOOL, Type
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from lmc.frontend.heap.values import (
 )
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value
+from lmc.ir.dialects.region_ops import MapOp, RaceOp, YieldOp
 from lmc.ir.ids import without_holes
-from lmc.ir.region_ops import MapOp, RaceOp, YieldOp
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, ListType, Type, list_of
 
 if TYPE_CHECKING:

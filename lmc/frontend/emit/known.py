@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.operands import concat_expression, describe, pure, text_symbol
+from lmc.frontend.emit.sizes import CAUSE as SIZE_CAUSE
+from lmc.frontend.emit.sizes import REMEDY as SIZE_REMEDY
+from lmc.frontend.emit.sizes import is_too_large
 from lmc.frontend.heap.values import Abstract, Concat, Const, Symbol, is_literal
-from lmc.frontend.sizes import CAUSE as SIZE_CAUSE
-from lmc.frontend.sizes import REMEDY as SIZE_REMEDY
-from lmc.frontend.sizes import is_too_large
-from lmc.ir.ops import AssumeOp
+from lmc.ir.dialects.core_ops import AssumeOp
 from lmc.ir.types import ANY
 
 if TYPE_CHECKING:

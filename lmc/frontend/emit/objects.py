@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.disorder import CAUSE, REMEDY
 from lmc.frontend.emit.operands import (
     Operand,
     class_of,
@@ -43,8 +42,9 @@ from lmc.frontend.heap.values import (
     Tuple,
     View,
 )
+from lmc.frontend.source.nondeterminism import CAUSE, REMEDY
 from lmc.ir.core import Effect
-from lmc.ir.ops import LocalCallOp
+from lmc.ir.dialects.core_ops import LocalCallOp
 from lmc.ir.types import ANY, BOOL, TEXT, JsonType, Type, list_of
 from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.wording import with_article
@@ -59,7 +59,7 @@ ITERATOR = type(iter(()))
 
 
 def local(machine: Machine, name: str, arguments: Args, kwargs: Kwargs | None = None, gives: Type = ANY) -> Symbol:
-    """Call the builtin ``name`` of ``lmc.ir.object_builtins`` in the run."""
+    """Call the builtin ``name`` of ``lmc.ir.semantics.object_builtins`` in the run."""
     named = dict(kwargs or {})
     operands = [operand(machine, value) for value in (*arguments, *named.values())]
     _check_runs_no_code(machine, name, operands)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit.budget import MAX_DOMAIN, MAX_TEXT_PARTS
 from lmc.frontend.emit.raises import Classes
-from lmc.frontend.expressions import Expression
-from lmc.frontend.harmless import is_fixed, is_harmless_type, is_standard_module
+from lmc.frontend.emit.sizes import CAUSE as SIZE_CAUSE
+from lmc.frontend.emit.sizes import REMEDY as SIZE_REMEDY
+from lmc.frontend.emit.sizes import is_too_large
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, IteratorCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     SCALARS,
@@ -32,14 +32,14 @@ from lmc.frontend.heap.values import (
     alternatives,
     is_literal,
 )
-from lmc.frontend.schemas import JsonSchema
-from lmc.frontend.sizes import CAUSE as SIZE_CAUSE
-from lmc.frontend.sizes import REMEDY as SIZE_REMEDY
-from lmc.frontend.sizes import is_too_large
-from lmc.frontend.tools import Tool
-from lmc.ir import builtins
+from lmc.frontend.program.expressions import Expression
+from lmc.frontend.schemas.schemas import JsonSchema
+from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, is_disordered
+from lmc.frontend.source.pure_types import is_fixed, is_harmless_type, is_standard_module
+from lmc.frontend.tools.tools import Tool
 from lmc.ir.core import Effect, Value
-from lmc.ir.ops import ConcatOp, HostCallOp, PyCallOp
+from lmc.ir.dialects.core_ops import ConcatOp, HostCallOp, PyCallOp
+from lmc.ir.semantics import builtins
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, JsonType, ListType, Type, list_of, type_of
 from lmc.ir.wording import with_article
 
@@ -244,7 +244,7 @@ def pure(
     origin: str | None = None,
     raises: bool | None = None,
 ) -> Symbol:
-    """Call the pure builtin ``name`` of ``lmc.ir.builtins`` in the run.
+    """Call the pure builtin ``name`` of ``lmc.ir.semantics.builtins`` in the run.
 
     ``gives`` is the type of its result where more is known than follows from those of the arguments; ``raises`` whether
     it may raise, where that is known.

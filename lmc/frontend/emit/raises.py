@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lmc.ir.core import Op, Value
+from lmc.ir.dialects.core_ops import PyCallOp
 from lmc.ir.errors import LmcError
-from lmc.ir.ops import PyCallOp
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, JsonType, ListType, type_of
 
 Classes = tuple[type[BaseException], ...]

@@ -10,8 +10,8 @@ from lmc.frontend.control.exits import RAISE, Left, Outcome, Way
 from lmc.frontend.emit.operands import exception_parts, operand
 from lmc.frontend.heap.values import Abstract, Const, Raised
 from lmc.frontend.interpret.machine import MadeError
+from lmc.ir.dialects.core_ops import PyCallOp
 from lmc.ir.errors import LmcError
-from lmc.ir.ops import PyCallOp
 from lmc.ir.types import NONE
 
 if TYPE_CHECKING:

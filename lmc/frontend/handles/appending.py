@@ -8,7 +8,6 @@ from itertools import groupby
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend import messages
 from lmc.frontend.control.join import UNSURE
 from lmc.frontend.emit.operands import class_of, is_text, pure, schema_of_value, text_parts
 from lmc.frontend.handles.cores import change, context_of, core_of, is_handle, language_of, refuse
@@ -30,10 +29,11 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
 )
-from lmc.frontend.messages import Generation, Message, Section, Selection, Several
-from lmc.frontend.sections import Sections, merged_sections
-from lmc.ir.ops import ExtendOp
-from lmc.ir.section_ops import SectionsOp
+from lmc.frontend.language import messages
+from lmc.frontend.language.messages import Generation, Message, Section, Selection, Several
+from lmc.frontend.language.sections import Sections, merged_sections
+from lmc.ir.dialects.core_ops import ExtendOp
+from lmc.ir.dialects.section_ops import SectionsOp
 from lmc.ir.types import ANY, CTX
 from lmc.ir.wording import with_article
 

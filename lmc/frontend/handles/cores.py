@@ -9,12 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.maps import SHAPE
-from lmc.frontend.core import META
 from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.known import known_value
 from lmc.frontend.emit.operands import pure, text_symbol
 from lmc.frontend.emit.raising import throw
-from lmc.frontend.function import fits
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, CoreCell, HandleCell
 from lmc.frontend.heap.values import (
     NONE,
@@ -30,10 +28,12 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
 )
-from lmc.frontend.refusals import bad
+from lmc.frontend.language.core import META
+from lmc.frontend.language.refusals import bad
+from lmc.frontend.program.function import fits
 from lmc.ir.core import Value
+from lmc.ir.dialects.core_ops import ContextOp
 from lmc.ir.ids import escape
-from lmc.ir.ops import ContextOp
 from lmc.ir.types import CTX, TEXT
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend import forms
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.control.maps import MapParts, NotAMapError, Region, run_map
@@ -19,6 +18,7 @@ from lmc.frontend.handles.programs import at_path
 from lmc.frontend.heap.cells import Column, GrownCell, HandleCell, ListCell
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import NONE, ONE, Abstract, Const, Symbol, Tuple
+from lmc.frontend.language import forms
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.methods import check_stored
 from lmc.frontend.python.operators import truth

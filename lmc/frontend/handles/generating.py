@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend import sampling
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.join import UNSURE
 from lmc.frontend.emit.known import concrete, length_of
@@ -14,11 +13,12 @@ from lmc.frontend.emit.raising import checked
 from lmc.frontend.handles.cores import allocate, assign, change, context_of, core_of, named, refuse
 from lmc.frontend.heap.cells import ROLE_UNKNOWN, GrownCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol
-from lmc.frontend.refusals import described, near
-from lmc.ir.choices import CHOICE_REMEDY, checked_choice, checked_choices
+from lmc.frontend.language import sampling
+from lmc.frontend.language.refusals import described, near
 from lmc.ir.core import Effect, Value
+from lmc.ir.dialects.core_ops import SELECT_METHODS, GenOp, SampleOp, SelectOp
 from lmc.ir.errors import CaptureError
-from lmc.ir.ops import SELECT_METHODS, GenOp, SampleOp, SelectOp
+from lmc.ir.semantics.choices import CHOICE_REMEDY, checked_choice, checked_choices
 from lmc.ir.types import ANY, CTX, TEXT, JsonType, Type, json_of, list_of
 from lmc.ir.wording import with_article
 

@@ -11,7 +11,6 @@ from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.known import concrete, known_value
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.emit.raising import checked, raise_new
-from lmc.frontend.function import AT_CAPTURE, LIBRARY
 from lmc.frontend.handles import forms, programs
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.arrays import item
@@ -23,7 +22,8 @@ from lmc.frontend.handles.misuse import refuse_variable
 from lmc.frontend.handles.reading import get, holds, meta, text, variable
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Appended, BoundMethod, Const, Ref, RoleTurn, Symbol, Tuple, same
-from lmc.frontend.messages import Message
+from lmc.frontend.language.messages import Message
+from lmc.frontend.program.function import AT_CAPTURE, LIBRARY
 from lmc.frontend.python.foreign import current
 from lmc.frontend.python.picking import one_of
 from lmc.frontend.source.functions import POLYFILLS

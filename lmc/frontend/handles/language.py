@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.heap.values import Abstract
-from lmc.frontend.misuse import Handle
+from lmc.frontend.language.misuse import Handle
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine

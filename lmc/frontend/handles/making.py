@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend import messages
 from lmc.frontend.emit.known import concrete
 from lmc.frontend.emit.raising import checked
 from lmc.frontend.handles.appending import is_appendable_text, refuse_no_text, wrapped
@@ -13,8 +12,9 @@ from lmc.frontend.handles.cores import refuse
 from lmc.frontend.handles.generating import DEFAULT_METHOD, checked_name
 from lmc.frontend.handles.misuse import refuse_addition
 from lmc.frontend.heap.values import FALSE, NONE, Abstract, Appended, Poison, Unbound, Union
-from lmc.frontend.messages import Generation, Message, Section, Selection, Several
-from lmc.frontend.sections import section
+from lmc.frontend.language import messages
+from lmc.frontend.language.messages import Generation, Message, Section, Selection, Several
+from lmc.frontend.language.sections import section
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:

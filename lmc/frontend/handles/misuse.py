@@ -1,4 +1,4 @@
-"""What users try with a handle that it can't do: raised at their line, in the words of ``lmc.frontend.misuse``."""
+"""Misuse of handles, raised at the line of the user in the words of ``lmc.frontend.language.misuse``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.handles.cores import language_of, refuse
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell
 from lmc.frontend.heap.values import NONE, Abstract
-from lmc.frontend.misuse import BranchesMisuse, Handle, StateMisuse
-from lmc.frontend.state import Branches, State
+from lmc.frontend.language.misuse import BranchesMisuse, Handle, StateMisuse
+from lmc.frontend.language.state import Branches, State
 from lmc.ir.errors import LmcError
 
 if TYPE_CHECKING:

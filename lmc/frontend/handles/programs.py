@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.arguments import bind
-from lmc.frontend.function import JittedFunction, fits
 from lmc.frontend.handles.cores import allocate, allocate_id, is_handle, new_handle, refuse
 from lmc.frontend.heap.cells import DictCell, HandleCell, ListCell
 from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Tuple
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction, fits
 from lmc.ir.core import Value
 from lmc.ir.errors import LmcError
 

@@ -8,9 +8,9 @@ from lmc.frontend.emit.known import concrete
 from lmc.frontend.handles.cores import context_of, core_of, named, refuse, variables
 from lmc.frontend.heap.cells import ObjectCell
 from lmc.frontend.heap.values import NONE, UNBOUND, Abstract, Const, Poison, Symbol, Unbound, Union
-from lmc.frontend.refusals import near
-from lmc.frontend.state import UnknownVariableError
-from lmc.ir.ops import MessagesOp, TranscriptOp
+from lmc.frontend.language.refusals import near
+from lmc.frontend.language.state import UnknownVariableError
+from lmc.ir.dialects.core_ops import MessagesOp, TranscriptOp
 from lmc.ir.types import ANY, TEXT
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from lmc.frontend.control.join import TRACKED, UNSURE
 from lmc.frontend.emit.operands import is_scalar, pure, text_parts
 from lmc.frontend.handles.cores import change, context_of, core_of, refuse
 from lmc.frontend.heap.values import Abstract, Const, RoleTurn, Symbol, Union, same
-from lmc.ir.ops import BeginOp, EndOp, ExtendOp, TranscriptOp
+from lmc.ir.dialects.core_ops import BeginOp, EndOp, ExtendOp, TranscriptOp
 from lmc.ir.types import CTX, TEXT
 from lmc.ir.wording import with_article
 

@@ -19,8 +19,8 @@ from lmc.frontend.heap.values import ZERO, Abstract, Const, Ref, Symbol, Tuple, 
 from lmc.frontend.python.iteration import Counted, items_of
 from lmc.frontend.python.operators import binary
 from lmc.ir.core import Effect, Value
-from lmc.ir.ops import HostCallOp, PyCallOp
-from lmc.ir.regions import effects_of
+from lmc.ir.dialects.core_ops import HostCallOp, PyCallOp
+from lmc.ir.dialects.regions import effects_of
 from lmc.ir.types import INT, TEXT, ListType
 
 if TYPE_CHECKING:

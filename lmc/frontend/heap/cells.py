@@ -149,7 +149,7 @@ class HandleCell(Cell):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoreCell(Cell):
-    """What handles of one context share. Fields are those of ``lmc.frontend.core.Core``."""
+    """What handles of one context share. Fields are those of ``lmc.frontend.language.core.Core``."""
 
     context: Symbol
     names: tuple[str, ...] = ()

@@ -33,13 +33,9 @@ from lmc.frontend.emit.operands import (
     type_of_value,
 )
 from lmc.frontend.emit.raising import raise_new
-from lmc.frontend.exception_reads import looks_at_exceptions
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.guards import MUTABLE_CONTAINERS
 from lmc.frontend.handles import handles
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.cores import is_handle, takes
-from lmc.frontend.harmless import is_harmless_type, is_standard_module
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.reach import reached_from
 from lmc.frontend.heap.values import (
@@ -64,7 +60,8 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.interpret import names
 from lmc.frontend.interpret.machine import Activation, Within
-from lmc.frontend.locations import is_own_file
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.guards import MUTABLE_CONTAINERS
 from lmc.frontend.python import attributes, classes, foreign, object_methods
 from lmc.frontend.python.conversions import formatted, to_text
 from lmc.frontend.python.functions import FUNCTIONS, REFUSED, TAKING_ITEMS
@@ -73,11 +70,14 @@ from lmc.frontend.python.library import callbacks, table
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.methods import CHANGING, call_method
 from lmc.frontend.python.operators import SIGNS, binary, run_now
+from lmc.frontend.source.exception_reads import looks_at_exceptions
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import POLYFILLS, Definition, definition_of
-from lmc.frontend.tools import Tool
-from lmc.ir.builtins import lookup
+from lmc.frontend.source.locations import is_own_file
+from lmc.frontend.source.pure_types import is_harmless_type, is_standard_module
+from lmc.frontend.tools.tools import Tool
 from lmc.ir.core import Effect
+from lmc.ir.semantics.builtins import lookup
 from lmc.ir.types import ANY, BOOL, FLOAT, INT
 from lmc.ir.wording import with_article
 

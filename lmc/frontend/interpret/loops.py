@@ -17,7 +17,6 @@ from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
 from lmc.frontend.emit.known import decided, known_value, length_of
 from lmc.frontend.emit.operands import describe, may_run_code, operand, pure
 from lmc.frontend.handles.rows import Over
-from lmc.frontend.harmless import is_immutable
 from lmc.frontend.heap.cells import (
     BranchArrayCell,
     DictCell,
@@ -37,6 +36,7 @@ from lmc.frontend.python.iteration import Counted, items_of, known_items, next_i
 from lmc.frontend.python.iteration import over as iterator_over
 from lmc.frontend.python.iterators import row
 from lmc.frontend.python.library import polyfills
+from lmc.frontend.source.pure_types import is_immutable
 from lmc.ir.types import ANY, TEXT, ListType
 
 if TYPE_CHECKING:

@@ -16,8 +16,6 @@ from lmc.frontend.control.exits import NORMAL, Exit, Left, Narrowing, Outcome, W
 from lmc.frontend.emit.budget import MAX_INLINED_OPS, MAX_INLINED_STEPS, MAX_STEPS
 from lmc.frontend.emit.graph import Graph
 from lmc.frontend.emit.raises import Classes, may_take, raised_by
-from lmc.frontend.guards import MUTABLE_CONTAINERS, mutable_parts
-from lmc.frontend.harmless import is_deeply_harmless
 from lmc.frontend.heap.cells import (
     BranchArrayCell,
     BranchesCell,
@@ -54,8 +52,10 @@ from lmc.frontend.heap.values import (
     View,
     is_literal,
 )
+from lmc.frontend.program.guards import MUTABLE_CONTAINERS, mutable_parts
 from lmc.frontend.source.functions import Definition
 from lmc.frontend.source.liveness import names_in
+from lmc.frontend.source.pure_types import is_deeply_harmless
 from lmc.ir.builder import Builder
 from lmc.ir.core import Op, Value
 from lmc.ir.errors import LmcError, Location

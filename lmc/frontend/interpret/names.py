@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.operands import host_call, pure
 from lmc.frontend.emit.raising import raise_new
-from lmc.frontend.guards import unguarded_part
 from lmc.frontend.heap.cells import FrameCell
 from lmc.frontend.heap.values import UNBOUND, Abstract, Const, Poison, Symbol, Unbound, Union, is_literal
+from lmc.frontend.program.guards import unguarded_part
 from lmc.frontend.python import foreign
 from lmc.ir.core import Effect
 from lmc.ir.types import NONE as NONE_TYPE

@@ -37,7 +37,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.interpret import comprehensions, names
 from lmc.frontend.python.operators import truth
 from lmc.ir.core import Effect
-from lmc.ir.statements import EXCEPTIONS
+from lmc.ir.semantics.statements import EXCEPTIONS
 from lmc.ir.types import BOOL
 
 if TYPE_CHECKING:

@@ -17,12 +17,9 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lmc.frontend.binding import Bindable
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import class_of, describe, host_call
 from lmc.frontend.emit.raising import raise_new
-from lmc.frontend.guards import MISSING
-from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import InstanceCell
 from lmc.frontend.heap.values import (
     NONE,
@@ -42,10 +39,13 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
 )
+from lmc.frontend.program.binding import Bindable
+from lmc.frontend.program.guards import MISSING
 from lmc.frontend.python import foreign, run_attributes
 from lmc.frontend.python.foreign import delete_attribute, get_attribute, set_attribute
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.library import table
+from lmc.frontend.source.pure_types import is_standard_module
 from lmc.ir.core import Effect
 from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.wording import with_article

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, host_call, is_scalar
 from lmc.frontend.emit.raising import raise_new, throw
-from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Poison, Raised, Symbol, Tuple, Unbound, Union
 from lmc.frontend.python import attributes
 from lmc.frontend.python.conversions import to_text
 from lmc.frontend.python.operators import binary, negated, run_now, truth
+from lmc.frontend.source.pure_types import is_standard_module
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY
 

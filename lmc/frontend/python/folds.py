@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.exits import NORMAL, Exit, Left, Way
-from lmc.frontend.disorder import has_one_order
 from lmc.frontend.emit.known import concrete, known_value
 from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.emit.raising import raise_new
@@ -31,6 +30,7 @@ from lmc.frontend.python.iteration import Counted, items_in_any_order, items_of,
 from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import binary, run_now, truth
 from lmc.frontend.python.picking import are_numbered, one_of
+from lmc.frontend.source.nondeterminism import has_one_order
 from lmc.ir.core import Block, Effect, walk
 from lmc.ir.types import BOOL, FLOAT, INT, Type, list_of
 

@@ -14,8 +14,8 @@ from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.operands import constant, host_call, pure
-from lmc.frontend.guards import CONTAINERS, mutable_parts
 from lmc.frontend.heap.values import Abstract, Const, Symbol, Tuple
+from lmc.frontend.program.guards import CONTAINERS, mutable_parts
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, BOOL
 

@@ -9,7 +9,6 @@ from lmc.frontend.emit import objects
 from lmc.frontend.emit.known import concrete, is_length, length_of
 from lmc.frontend.emit.operands import class_of, describe, host_call, pure
 from lmc.frontend.emit.raising import raise_new
-from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import (
     BranchArrayCell,
     BranchesCell,
@@ -35,6 +34,7 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.python import attributes, run_attributes
 from lmc.frontend.python.operators import binary, run_now, truth
+from lmc.frontend.source.pure_types import is_standard_module
 from lmc.ir.core import Effect
 from lmc.ir.types import BOOL, TEXT, ListType
 

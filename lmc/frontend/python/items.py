@@ -22,7 +22,6 @@ from lmc.frontend.emit.operands import (
     text_symbol,
 )
 from lmc.frontend.emit.raising import raise_new
-from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell
 from lmc.frontend.heap.values import (
     NONE,
@@ -42,6 +41,7 @@ from lmc.frontend.python import foreign
 from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.operators import run_now
 from lmc.frontend.python.picking import FUNCTIONS, by_key, picked, stays_apart
+from lmc.frontend.source.pure_types import is_standard_module
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, ListType
 from lmc.ir.types import NONE as NONE_TYPE

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.budget import MAX_UNROLLED_FOR
 from lmc.frontend.emit.known import concrete, length_of, specialised_length
@@ -27,7 +26,8 @@ from lmc.frontend.heap.values import (
     same_literal,
 )
 from lmc.frontend.python import foreign
-from lmc.ir.statements import UNPACKING
+from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, is_disordered
+from lmc.ir.semantics.statements import UNPACKING
 from lmc.ir.types import ANY, TEXT, ListType, list_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import common
-from lmc.frontend.disorder import CAUSE, REMEDY, is_disordered
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import class_of, concat, describe, is_scalar, is_text, pure
 from lmc.frontend.emit.raising import raise_new
@@ -22,7 +21,8 @@ from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.library.table import find_method
 from lmc.frontend.python.operators import binary, is_harmless_symbol, run_now, truth
 from lmc.frontend.python.picking import stays_apart
-from lmc.ir import builtins
+from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, is_disordered
+from lmc.ir.semantics import builtins
 from lmc.ir.types import ANY, ListType, list_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lmc.frontend.disorder import CAUSE, REMEDY
 from lmc.frontend.emit.objects import (
     added_items,
     changed,
@@ -28,7 +27,8 @@ from lmc.frontend.emit.operands import describe, merged_domain, united
 from lmc.frontend.heap.cells import DictCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import NONE, Abstract, Concat, Const, Domain, Ref, Symbol, Tuple, View
 from lmc.frontend.python.iteration import Counted, items_of, known_items
-from lmc.ir import object_builtins
+from lmc.frontend.source.nondeterminism import CAUSE, REMEDY
+from lmc.ir.semantics import object_builtins
 from lmc.ir.types import ANY, BOOL, INT, Type, list_of
 from lmc.ir.types import NONE as NONE_TYPE
 

@@ -10,14 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lmc.frontend.disorder import (
-    ADDRESS_CAUSE,
-    ADDRESS_REMEDY,
-    CAUSE,
-    REMEDY,
-    depends_on_order,
-    holds_address,
-)
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.known import length_of
 from lmc.frontend.emit.operands import (
@@ -33,7 +25,7 @@ from lmc.frontend.emit.operands import (
     type_of_value,
 )
 from lmc.frontend.emit.raising import raise_new, throw
-from lmc.frontend.harmless import is_deeply_harmless
+from lmc.frontend.emit.sizes import grows
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     FALSE,
@@ -54,7 +46,15 @@ from lmc.frontend.heap.values import (
     same,
 )
 from lmc.frontend.python.library.kinds import class_given
-from lmc.frontend.sizes import grows
+from lmc.frontend.source.nondeterminism import (
+    ADDRESS_CAUSE,
+    ADDRESS_REMEDY,
+    CAUSE,
+    REMEDY,
+    depends_on_order,
+    holds_address,
+)
+from lmc.frontend.source.pure_types import is_deeply_harmless
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, BOOL, INT, TEXT, ListType
 

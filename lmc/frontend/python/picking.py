@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.binding import Bindable
 from lmc.frontend.emit.budget import MAX_UNION
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, Cell, HandleCell, InstanceCell
 from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Function, Partial, Symbol, Tuple, Union, parts_of
+from lmc.frontend.program.binding import Bindable
 from lmc.ir.types import BOOL, INT
 
 if TYPE_CHECKING:

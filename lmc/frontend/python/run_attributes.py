@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 
 from lmc.frontend.emit.operands import ANSWERS_ARE_SHARED, class_of, host_call, pure, schema_of_value
-from lmc.frontend.harmless import is_standard_module
 from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Symbol
 from lmc.frontend.python.foreign import get_attribute
-from lmc.frontend.schemas import JsonSchema, schema_of
+from lmc.frontend.schemas.schemas import JsonSchema, schema_of
+from lmc.frontend.source.pure_types import is_standard_module
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, FLOAT, INT, TEXT, Type, json_of
 

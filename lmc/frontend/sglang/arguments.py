@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmc.driver import InputError
-from lmc.frontend.locations import user_location
+from lmc.frontend.source.locations import user_location
 from lmc.ir.wording import with_article
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]

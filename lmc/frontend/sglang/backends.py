@@ -7,8 +7,8 @@ from typing import Any, Literal, NoReturn
 
 from lmc.driver import DEFAULT_BACKEND, InputError, Options, Wish, adopt_engine, close_engine, engine_info
 from lmc.driver import flush_cache as flush_cache_of
-from lmc.frontend.locations import user_location
-from lmc.ir.target import TARGETS
+from lmc.frontend.source.locations import user_location
+from lmc.ir.engine.target import TARGETS
 from lmc.ir.wording import with_article
 
 _ENGINE = ("submit", "score", "tokenizer", "info")

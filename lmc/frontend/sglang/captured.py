@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import adopt, branch
-from lmc.frontend.core import META
 from lmc.frontend.emit.known import concrete
 from lmc.frontend.emit.operands import class_name, host_call
 from lmc.frontend.emit.raising import checked
@@ -42,23 +41,24 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
 )
-from lmc.frontend.messages import Several
+from lmc.frontend.language.core import META
+from lmc.frontend.language.messages import Several
+from lmc.frontend.language.refusals import described
 from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.methods import call_method
-from lmc.frontend.refusals import described
 from lmc.frontend.sglang import expressions
 from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
 from lmc.frontend.sglang.meta import TEXTS, meta_info
 from lmc.frontend.sglang.options import SAMPLING, Sampling, resolve
 from lmc.frontend.sglang.state import JOIN_MODES, ProgramStateGroup, SglState
 from lmc.ir.core import Effect
-from lmc.ir.ops import TranscriptOp
+from lmc.ir.dialects.core_ops import TranscriptOp
 from lmc.ir.types import ANY, TEXT
 from lmc.ir.wording import with_article, with_count
 
 if TYPE_CHECKING:
-    from lmc.frontend.function import JittedFunction
     from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.program.function import JittedFunction
 
 
 def language_with(sampling: Sampling) -> Language:

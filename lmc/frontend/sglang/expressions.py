@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from lmc.frontend.messages import Appendable, Message, Several
-from lmc.frontend.refusals import bad, described
+from lmc.frontend.language.messages import Appendable, Message, Several
+from lmc.frontend.language.refusals import bad, described
 from lmc.ir.wording import with_article
 
 token_length_normalized = "token_length_normalized"  # noqa: S105 - a name

@@ -9,19 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast, overload
 
-from lmc.driver import Compiled, InputError, JittedFunction, Runner, Variants, artifacts
-from lmc.frontend.core import META, Core
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.locations import user_location
-from lmc.frontend.refusals import bad, described, near
-from lmc.frontend.running import ACTIVE
+from lmc.driver import Compiled, InputError, JittedFunction, Runner, Variants
+from lmc.driver.compile import artifacts
+from lmc.frontend.language.core import META, Core
+from lmc.frontend.language.refusals import bad, described, near
+from lmc.frontend.language.state import State
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.running import ACTIVE
 from lmc.frontend.sglang.arguments import bound_signature, checked_threads, rows_of
 from lmc.frontend.sglang.backends import Backend, backend_of
 from lmc.frontend.sglang.batches import progress, run_all
 from lmc.frontend.sglang.options import SAMPLING, Sampling, copied
 from lmc.frontend.sglang.results import ProgramState
 from lmc.frontend.sglang.state import SglState
-from lmc.frontend.state import State
+from lmc.frontend.source.locations import user_location
 from lmc.ir.errors import EngineError
 
 _MAX_TWINS = 32

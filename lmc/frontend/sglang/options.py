@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from lmc.frontend import sampling
-from lmc.frontend.refusals import bad, described
+from lmc.frontend.language import sampling
+from lmc.frontend.language.refusals import bad, described
 
 # What the value of a dtype looks like: the text is kept, as in sglang, so that it can be appended to other text.
 _DTYPES = {

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, ClassVar
 
-from lmc.frontend.core import META, Core
-from lmc.frontend.messages import Appendable, is_text
-from lmc.frontend.refusals import bad, described
+from lmc.frontend.language.core import META, Core
+from lmc.frontend.language.messages import Appendable, is_text
+from lmc.frontend.language.refusals import bad, described
+from lmc.frontend.language.state import Block, Branches, RoleBlock, State
 from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
 from lmc.frontend.sglang.meta import TEXTS, meta_info
 from lmc.frontend.sglang.options import Sampling, resolve
-from lmc.frontend.state import Block, Branches, RoleBlock, State
 from lmc.ir.wording import with_article, with_count
 
 JOIN_MODES = ("gather_variable", "concate_and_append")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lmc.grammar.building import Arena
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Node
 from lmc.grammar.context_free.rules import Alternative, Repetition, Rules, base
-from lmc.grammar.nodes import Node
 from lmc.ir.errors import ConstraintError
 
 

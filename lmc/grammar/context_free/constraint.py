@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lmc.grammar.building import Arena
-from lmc.grammar.composition import unwritable
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Node
 from lmc.grammar.context_free.collapsing import regular_node
 from lmc.grammar.context_free.derivations import Derivations
 from lmc.grammar.context_free.emission import emit
@@ -20,10 +20,10 @@ from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, first_byt
 from lmc.grammar.context_free.rules import Rules
 from lmc.grammar.context_free.traps import find_trap
 from lmc.grammar.facts import Facts
+from lmc.grammar.index.composition import unwritable
+from lmc.grammar.index.masks import MAX_MASK_BYTES, Masks, Words
 from lmc.grammar.interface import Constraint
-from lmc.grammar.masks import MAX_MASK_BYTES, Masks, Words
-from lmc.grammar.nodes import Node
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
 _STATES_KEPT = 2_048  # the last ones used, whoever holds them

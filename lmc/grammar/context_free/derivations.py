@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from lmc.grammar.automaton import Automaton
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.examples import Sampler
+from lmc.grammar.automata.nodes import Node, longest_length
 from lmc.grammar.context_free.rules import Alternative, Repetition, Rules, Symbol, base
-from lmc.grammar.examples import Sampler
-from lmc.grammar.nodes import Node, longest_length
 from lmc.ir.cached import cached_property
 
 _DEPTH = 6  # of rules in rules, from where on an example takes the shortest way

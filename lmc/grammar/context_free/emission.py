@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 
+from lmc.grammar.automata.nodes import Kind, Node
 from lmc.grammar.context_free.rules import Alternative, Repetition, Rules, Symbol, base
-from lmc.grammar.nodes import Kind, Node
 from lmc.ir.errors import ConstraintError
 
 # llguidance's compiler follows references by recursion, on whatever stack the thread has.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from lmc.grammar import regex
-from lmc.grammar.alphabets import UTF8
-from lmc.grammar.building import Arena
-from lmc.grammar.charsets import CharSet
+from lmc.grammar.automata.alphabets import UTF8
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.charsets import CharSet
+from lmc.grammar.automata.derivatives import Derivatives
+from lmc.grammar.automata.nodes import Node
 from lmc.grammar.context_free.reading import read_grammar
 from lmc.grammar.context_free.rules import Alternative, Repetition, Rules, Symbol
 from lmc.grammar.context_free.syntax import (
@@ -24,8 +26,6 @@ from lmc.grammar.context_free.syntax import (
     is_terminal,
     refusal,
 )
-from lmc.grammar.derivatives import Derivatives
-from lmc.grammar.nodes import Node
 from lmc.ir.errors import ConstraintError
 
 START = "start"

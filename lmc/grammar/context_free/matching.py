@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmc.grammar.context_free.emission import as_characters
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
 if TYPE_CHECKING:  # at run time it is imported where it is used, so that `import lmc` stays light

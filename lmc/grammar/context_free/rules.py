@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from lmc.grammar.derivatives import Derivatives
-from lmc.grammar.nodes import Node
+from lmc.grammar.automata.derivatives import Derivatives
+from lmc.grammar.automata.nodes import Node
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import ConstraintError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lmc.grammar.automata.derivatives import Derivatives
+from lmc.grammar.automata.nodes import Node
 from lmc.grammar.context_free.rules import Repetition, Rules, base
-from lmc.grammar.derivatives import Derivatives
-from lmc.grammar.nodes import Node
 
 MAX_STATES = 2_000
 

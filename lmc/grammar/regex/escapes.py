@@ -6,8 +6,8 @@ import re
 import unicodedata
 from functools import cache
 
-from lmc.grammar import charsets
-from lmc.grammar.charsets import CharSet
+from lmc.grammar.automata import charsets
+from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.regex.syntax import refusal
 
 UNICODE, IGNORE_CASE = int(re.UNICODE), int(re.IGNORECASE)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lmc.grammar.alphabets import UTF8, Alphabet
-from lmc.grammar.building import Arena
-from lmc.grammar.charsets import ANY, CharSet
-from lmc.grammar.nodes import Node
+from lmc.grammar.automata.alphabets import UTF8, Alphabet
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.charsets import ANY, CharSet
+from lmc.grammar.automata.nodes import Node
 from lmc.grammar.regex.anchors import Placement, Sides
 from lmc.grammar.regex.nesting import check_nesting
 from lmc.grammar.regex.parser import parse

@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from lmc.grammar.building import Arena
-from lmc.grammar.derivatives import Derivatives
-from lmc.grammar.nodes import Kind, Node
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.derivatives import Derivatives
+from lmc.grammar.automata.nodes import Kind, Node
 from lmc.grammar.regex.syntax import Alternation, Item, Pattern, Repeat, Sequence
 from lmc.ir.errors import ConstraintError
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from lmc.grammar import charsets
-from lmc.grammar.charsets import CharSet
+from lmc.grammar.automata import charsets
+from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.regex.escapes import ECMA_LINE_TERMINATORS, IGNORE_CASE, UNICODE, folded, read_escape
 from lmc.grammar.regex.groups import Opening, read_opening
 from lmc.grammar.regex.quantifiers import read_quantifier

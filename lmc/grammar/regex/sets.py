@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from lmc.grammar import charsets
-from lmc.grammar.charsets import CharSet, Range
+from lmc.grammar.automata import charsets
+from lmc.grammar.automata.charsets import CharSet, Range
 from lmc.grammar.regex.escapes import IGNORE_CASE, folded, read_escape
 from lmc.grammar.regex.syntax import refusal
 from lmc.ir.errors import ConstraintError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from lmc.grammar.charsets import CharSet
+from lmc.grammar.automata.charsets import CharSet
 from lmc.ir.errors import ConstraintError
 
 _SHOWN = 60  # characters of a pattern in a message

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lmc.grammar.nodes import Node
-from lmc.grammar.schema.errors import Pointer, recursive, refusal
-from lmc.grammar.schema.negation import negated
-from lmc.grammar.schema.shapes import Contains, Goal, Shape
+from lmc.grammar.automata.nodes import Node
+from lmc.grammar.schema.documents.errors import Pointer, recursive, refusal
+from lmc.grammar.schema.shapes.negation import negated
+from lmc.grammar.schema.shapes.shapes import Contains, Goal, Shape
 from lmc.grammar.schema.uniqueness import Building, unique_items
 
 MAX_COUNTED = 10_000  # items times those that meet `contains`

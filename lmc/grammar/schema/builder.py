@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from lmc.grammar.building import Arena
-from lmc.grammar.derivatives import Derivatives
-from lmc.grammar.nodes import Node
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.derivatives import Derivatives
+from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.arrays import array_node
-from lmc.grammar.schema.culprits import Culprit
-from lmc.grammar.schema.documents import Document
-from lmc.grammar.schema.embedding import embedded
-from lmc.grammar.schema.errors import (
+from lmc.grammar.schema.documents.culprits import Culprit
+from lmc.grammar.schema.documents.documents import Document
+from lmc.grammar.schema.documents.errors import (
     Pointer,
     RecursiveSchemaError,
     Subschema,
@@ -20,13 +19,14 @@ from lmc.grammar.schema.errors import (
     recursive,
     refusal,
 )
-from lmc.grammar.schema.expanding import MAX_DEPTH, Expander
 from lmc.grammar.schema.layout import Layout, Whitespace
-from lmc.grammar.schema.membership import meets
-from lmc.grammar.schema.numbers import Numbers
+from lmc.grammar.schema.numbers.numbers import Numbers
 from lmc.grammar.schema.objects import object_node
-from lmc.grammar.schema.shapes import Goal, Shape
-from lmc.grammar.schema.strings import Strings
+from lmc.grammar.schema.shapes.expanding import MAX_DEPTH, Expander
+from lmc.grammar.schema.shapes.membership import meets
+from lmc.grammar.schema.shapes.shapes import Goal, Shape
+from lmc.grammar.schema.strings.embedding import embedded
+from lmc.grammar.schema.strings.strings import Strings
 from lmc.grammar.schema.values import (
     ANY,
     ARRAY,

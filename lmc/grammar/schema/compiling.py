@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmc.grammar.building import Arena
-from lmc.grammar.nodes import Node
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.builder import Builder
-from lmc.grammar.schema.documents import Document
-from lmc.grammar.schema.errors import RecursiveSchemaError
+from lmc.grammar.schema.documents.documents import Document
+from lmc.grammar.schema.documents.errors import RecursiveSchemaError
 from lmc.grammar.schema.layout import Whitespace
 from lmc.grammar.schema.recursion import recursive_node
 

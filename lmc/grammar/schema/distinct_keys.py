@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from lmc.grammar.building import Arena
-from lmc.grammar.charsets import CharSet
-from lmc.grammar.nodes import Node
-from lmc.grammar.schema.alphabet import JSON, any_character
-from lmc.grammar.schema.errors import Pointer
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.charsets import CharSet
+from lmc.grammar.automata.nodes import Node
+from lmc.grammar.schema.documents.errors import Pointer
 from lmc.grammar.schema.layout import Layout
-from lmc.grammar.schema.shapes import Shape
-from lmc.grammar.schema.strings import Strings
+from lmc.grammar.schema.shapes.shapes import Shape
+from lmc.grammar.schema.strings.alphabet import JSON, any_character
+from lmc.grammar.schema.strings.strings import Strings
 
 _KINDS = 7  # of characters
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lmc.grammar.building import Arena
-from lmc.grammar.nodes import Node
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Node
 
 Whitespace = Literal["compact", "flexible"]
 MAX_SPACES = 40

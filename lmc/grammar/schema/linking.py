@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lmc.grammar.building import Arena
-from lmc.grammar.nodes import Kind, Node
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Kind, Node
 
 
 def linked(root: Node, definitions: Mapping[int, Node], arena: Arena) -> tuple[Node, list[int]]:

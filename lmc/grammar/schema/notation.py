@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from lmc.grammar.building import Arena
-from lmc.grammar.nodes import Node
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Node
 
 
 class Notation:

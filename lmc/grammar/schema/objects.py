@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from itertools import islice, product
 from typing import NamedTuple, Protocol
 
-from lmc.grammar.building import Arena
-from lmc.grammar.nodes import Node
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.distinct_keys import Other, one_property, two_properties
-from lmc.grammar.schema.errors import Pointer, Subschema, UndescribedError, recursive, refusal
+from lmc.grammar.schema.documents.errors import Pointer, Subschema, UndescribedError, recursive, refusal
 from lmc.grammar.schema.layout import Layout
-from lmc.grammar.schema.shapes import Count, Goal, Members, Shape, Some, of_schemas
-from lmc.grammar.schema.strings import Strings
+from lmc.grammar.schema.shapes.shapes import Count, Goal, Members, Shape, Some, of_schemas
+from lmc.grammar.schema.strings.strings import Strings
 from lmc.grammar.schema.values import string_text
 
 MAX_COUNTED = 5_000  # properties times counts

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmc.grammar.building import Arena
-from lmc.grammar.nodes import Node, references
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Node, references
 from lmc.grammar.schema.builder import Builder
-from lmc.grammar.schema.documents import Document
-from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema, UndescribedError, refusal
+from lmc.grammar.schema.documents.documents import Document
+from lmc.grammar.schema.documents.errors import Pointer, RecursiveSchemaError, Subschema, UndescribedError, refusal
 from lmc.grammar.schema.layout import Whitespace
 from lmc.grammar.schema.linking import ends, linked
-from lmc.grammar.schema.shapes import Goal, Items, Members, Shape
+from lmc.grammar.schema.shapes.shapes import Goal, Items, Members, Shape
 from lmc.grammar.schema.values import ARRAY, OBJECT
 from lmc.ir.errors import ConstraintError
 

@@ -12,12 +12,12 @@ from functools import lru_cache
 from itertools import pairwise, product
 from typing import Any, Protocol
 
-from lmc.grammar.building import Arena
-from lmc.grammar.nodes import Node
-from lmc.grammar.schema.errors import Pointer, Subschema, json_pointer, refusal
-from lmc.grammar.schema.expanding import Expander
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Node
+from lmc.grammar.schema.documents.errors import Pointer, Subschema, json_pointer, refusal
 from lmc.grammar.schema.layout import Layout
-from lmc.grammar.schema.shapes import Goal, Shape
+from lmc.grammar.schema.shapes.expanding import Expander
+from lmc.grammar.schema.shapes.shapes import Goal, Shape
 from lmc.grammar.schema.values import OBJECT, STRING, class_of
 
 MAX_ANY_ORDER = 8  # values of which every order is produced

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lmc.ir.errors import EngineError
-from lmc.runtime.local.rotary import LENGTH_DEPENDENT
+from lmc.runtime.local.modules.rotary import LENGTH_DEPENDENT
 
 SUPPORTED = (
     "LlamaForCausalLM",

@@ -1,4 +1,4 @@
-"""The local engine: an `lmc.ir.engine.Engine` (with `PrefixCaching`) over a model in this process."""
+"""The local engine: an `lmc.ir.engine.protocol.Engine` (with `PrefixCaching`) over a model in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from lmc.cache.memory import SequenceMemory
 from lmc.cache.policies import POLICIES
 from lmc.cache.scheduler import Scheduler
 from lmc.cache.sequence import Namespace
-from lmc.ir.engine import (
+from lmc.ir.engine.planned import Place
+from lmc.ir.engine.protocol import (
     DoneHandle,
     EngineInfo,
     EngineStatistics,
@@ -26,12 +27,11 @@ from lmc.ir.engine import (
     ScoreRequest,
 )
 from lmc.ir.errors import EngineError, LmcError
-from lmc.ir.planned import Place
-from lmc.ir.tokenizer import Tokenizer
-from lmc.runtime.local.canonical import CanonicalTask
-from lmc.runtime.local.drafting import Paths
+from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.model import PagedModel
+from lmc.runtime.local.sampling.canonical import CanonicalTask
+from lmc.runtime.local.sampling.drafting import Paths
 from lmc.runtime.local.tasks import PrefillTask, ScoreTask, Task
 from lmc.runtime.local.validation import RequestChecker
 from lmc.runtime.local.worker import Worker

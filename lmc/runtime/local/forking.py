@@ -3,7 +3,7 @@
 import os
 import weakref
 
-from lmc.ir.forks import claim_process, keep_for_ever
+from lmc.ir.engine.forks import claim_process, keep_for_ever
 
 _holders: weakref.WeakSet[object] = weakref.WeakSet()
 

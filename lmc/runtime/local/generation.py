@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 
 from lmc.cache.sequence import Sequence
-from lmc.ir.engine import EngineStatistics, Generation, OnDelta, Request, TokenDelta, TokenLogprob
+from lmc.ir.engine.protocol import EngineStatistics, Generation, OnDelta, Request, TokenDelta, TokenLogprob
 from lmc.ir.errors import ConstraintError, EngineError
-from lmc.ir.stopping import Stopper
-from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.tokens.stopping import Stopper
+from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.usage import Usage
-from lmc.runtime.local.constrained import Walk, check_output
-from lmc.runtime.local.drafting import DraftLength, Paths
-from lmc.runtime.local.sampler import NO_IDS, Draw, Drawn
+from lmc.runtime.local.sampling.constrained import Walk, check_output
+from lmc.runtime.local.sampling.drafting import DraftLength, Paths
+from lmc.runtime.local.sampling.sampler import NO_IDS, Draw, Drawn
 from lmc.runtime.local.tasks import Task
 
 _NOTHING: frozenset[int] = frozenset()

@@ -12,16 +12,16 @@ import transformers
 from safetensors import SafetensorError, safe_open
 from transformers.utils import logging as transformers_logging
 
-from lmc.ir.engine import EngineInfo
+from lmc.ir.engine.forks import claim_process
+from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.errors import EngineError, InputError
-from lmc.ir.forks import claim_process
-from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.local.architectures import check_name, check_supported
 from lmc.runtime.local.engine import DEFAULT_MAX_RUNNING, DEFAULT_PREFILL_TOKENS, LocalEngine
 from lmc.runtime.local.free_memory import free_memory, return_free_memory
-from lmc.runtime.local.fusion import fuse
 from lmc.runtime.local.model import PagedModel, bytes_per_token
-from lmc.runtime.local.rotary import context_length
+from lmc.runtime.local.modules.fusion import fuse
+from lmc.runtime.local.modules.rotary import context_length
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 AUTO_MEMORY_SHARE = {"cpu": 0.25, "cuda": 0.8}  # of what is free once the weights are loaded

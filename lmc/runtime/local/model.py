@@ -15,8 +15,8 @@ from lmc.ir.errors import EngineError
 from lmc.runtime.kernels.decoder import StepMemory
 from lmc.runtime.kernels.forms import AttentionForm, SequenceRows
 from lmc.runtime.kernels.paged_attention import AttentionBatch, paged_attention, write_pages
-from lmc.runtime.local.deterministic import BLOCK_ROWS, padded, prepare, row_by_row
-from lmc.runtime.local.rotary import replace_rotary
+from lmc.runtime.local.modules.deterministic import BLOCK_ROWS, padded, prepare, row_by_row
+from lmc.runtime.local.modules.rotary import replace_rotary
 
 ATTENTION_NAME = "lmc_paged"
 

@@ -3,7 +3,7 @@
 import time
 from typing import Literal
 
-from lmc.ir.engine import EngineStatistics
+from lmc.ir.engine.protocol import EngineStatistics
 
 Phase = Literal["model_seconds", "sampling_seconds", "scheduling_seconds", "delivery_seconds"]
 

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import torch
 
 from lmc.cache.sequence import Sequence
-from lmc.ir.engine import Pin, Score, ScoreRequest
+from lmc.ir.engine.protocol import Pin, Score, ScoreRequest
 from lmc.ir.errors import EngineError, LmcError
 from lmc.ir.usage import Usage
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from lmc.ir.engine import JUMP_FORWARD, Request, SamplingParams, ScoreRequest
+from lmc.ir.engine.protocol import JUMP_FORWARD, Request, SamplingParams, ScoreRequest
 from lmc.ir.errors import ContextLengthError, EngineError
 
 

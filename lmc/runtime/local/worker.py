@@ -17,19 +17,19 @@ from lmc.cache.expected import Expectation
 from lmc.cache.memory import Slice
 from lmc.cache.scheduler import Scheduler
 from lmc.cache.sequence import Namespace, Sequence
-from lmc.ir.engine import EngineStatistics
+from lmc.ir.engine.forks import forked
+from lmc.ir.engine.planned import Place
+from lmc.ir.engine.protocol import EngineStatistics
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
-from lmc.ir.forks import forked
-from lmc.ir.planned import Place
 from lmc.runtime.local.deadlines import Deadlines
-from lmc.runtime.local.device_draws import draws_on
 from lmc.runtime.local.failures import callback_failed, closed, stopped, too_late
 from lmc.runtime.local.forking import hold_after_fork
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.model import LogitsRows, PagedModel
 from lmc.runtime.local.phases import PhaseClock
-from lmc.runtime.local.reading import Reading, read_logits
-from lmc.runtime.local.sampler import Drawn
+from lmc.runtime.local.sampling.device_draws import draws_on
+from lmc.runtime.local.sampling.reading import Reading, read_logits
+from lmc.runtime.local.sampling.sampler import Drawn
 from lmc.runtime.local.tasks import PrefillTask, Task
 
 _LOGGER = logging.getLogger(__name__)

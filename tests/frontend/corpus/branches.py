@@ -3,7 +3,7 @@
 # Programs as users write them.
 # ruff: noqa: PLW2901
 
-from lmc.frontend.messages import user
+from lmc.frontend.language.messages import user
 from tests.frontend.corpus.cases import case
 
 CHOICES = ["yes", "no"]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 
 
 @dataclass

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pydantic
 
-from lmc.frontend.tools import tool
+from lmc.frontend.tools.tools import tool
 from tests.frontend.harness import effect
 
 

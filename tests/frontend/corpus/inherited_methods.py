@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pydantic
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.holders import on
 
 jit = JittedFunction

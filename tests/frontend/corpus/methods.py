@@ -7,7 +7,7 @@
 
 import functools
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.holders import on
 from tests.frontend.harness import effect
 

@@ -5,8 +5,8 @@
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportIndexIssue=false, reportOperatorIssue=false
 # pyright: reportGeneralTypeIssues=false, reportOptionalMemberAccess=false, reportUnboundVariable=false, reportUnusedExpression=false
 
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.tools.tools import tool
 from tests.frontend.corpus.cases import case
 from tests.frontend.harness import effect
 

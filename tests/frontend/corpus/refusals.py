@@ -6,7 +6,7 @@
 
 import dataclasses
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.cases import case
 from tests.frontend.corpus.host_functions import Item, record
 from tests.frontend.harness import effect

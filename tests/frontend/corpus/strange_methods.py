@@ -7,8 +7,8 @@
 
 import functools
 
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.tools.tools import tool
 from tests.frontend.corpus.holders import on
 from tests.frontend.corpus.methods import Reader
 from tests.frontend.harness import effect

@@ -3,7 +3,7 @@
 # Programs as users write them.
 # ruff: noqa: PLW2901
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.cases import CASES, Case, case
 
 

@@ -3,7 +3,7 @@
 # Programs as users write them.
 # ruff: noqa: UP031, UP032
 
-from lmc.frontend.messages import assistant, gen, select, system, user
+from lmc.frontend.language.messages import assistant, gen, select, system, user
 from tests.frontend.corpus.cases import case
 
 TEMPLATE = "Q: %s\nA:"

@@ -9,8 +9,8 @@ import sqlite3
 import threading
 from functools import lru_cache
 
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.tools.tools import tool
 from tests.frontend.corpus.cases import case
 
 jit = JittedFunction

@@ -11,8 +11,8 @@ import functools
 import types
 from typing import NamedTuple
 
-from lmc.frontend.messages import gen, user
-from lmc.frontend.tools import tool
+from lmc.frontend.language.messages import gen, user
+from lmc.frontend.tools.tools import tool
 from tests.frontend.corpus.cases import case
 from tests.frontend.corpus.host_functions import Item, details, find, lookup, record, shout
 from tests.frontend.harness import effect

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, field_validator
 from typing_extensions import TypedDict
 
-from lmc.frontend.messages import assistant, gen, user
-from lmc.frontend.tools import tool
+from lmc.frontend.language.messages import assistant, gen, user
+from lmc.frontend.tools.tools import tool
 from tests.frontend.corpus.cases import case
 from tests.frontend.harness import effect
 

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from lmc.driver.compile import compile_captured
-from lmc.driver.constraints import compiler
-from lmc.frontend.arguments import bind
+from lmc.driver.compile.compile import compile_captured
+from lmc.driver.compile.constraints import compiler
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
-from lmc.frontend.eager import EagerSession
-from lmc.frontend.function import JittedFunction
 from lmc.frontend.interpret import statements
-from lmc.frontend.variants import Captured, inputs_of
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import Captured, inputs_of
 from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import CaptureError
-from lmc.ir.interpreter import Outcome
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine, toy_tokenizer
+from lmc.ir.semantics.interpreter import Outcome
 from lmc.runtime.executor import Executor, Finished, Instance
 from tests.frontend.harness import EFFECTS, check, ending, run_plain
 

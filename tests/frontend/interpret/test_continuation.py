@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
-from lmc.ir.ops import BreakOp
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.ir.dialects.core_ops import BreakOp
 from tests.frontend.harness import effect
 from tests.frontend.interpret.forced import breaks, check_breaks
 from tests.frontend.strategies import load
@@ -309,7 +309,7 @@ def test_going_back_costs_what_was_changed(tmp_path):
 def _calls_of_capture(count: int, folder: Any) -> int:
     """Return how many functions of Python's are called to capture so many statements."""
     body = "".join(f"    x{index} = s.gen('x', max_tokens=1)\n    s += x{index}\n" for index in range(count))
-    header = "from lmc.frontend.function import JittedFunction as jit\n@jit\ndef program(s, q: str):\n"
+    header = "from lmc.frontend.program.function import JittedFunction as jit\n@jit\ndef program(s, q: str):\n"
     program = load(f"{header}{body}    return q\n", folder).program
     bound = bind(program, ("a",), {})
     calls = 0

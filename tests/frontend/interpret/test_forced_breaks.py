@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, note, settings
 
 from benchmarks.captured_share import Program
-from lmc.frontend.arguments import bind
+from lmc.frontend.program.arguments import bind
 from tests.frontend.interpret.forced import check_breaks
 from tests.frontend.interpret.test_programs import CORPUS, FULL, STRATEGIES
 from tests.frontend.strategies import arguments, load, with_own_list

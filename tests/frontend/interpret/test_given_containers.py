@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
+from lmc.frontend.program.arguments import bind
 from tests.frontend.harness import check
 from tests.frontend.strategies import load
 
 FULL = settings.default.max_examples > 100  # type: ignore[union-attr]
 HEADER = """
-from lmc.frontend.function import JittedFunction as jit
+from lmc.frontend.program.function import JittedFunction as jit
 
 
 def missing_of(groups):

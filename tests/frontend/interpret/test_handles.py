@@ -8,10 +8,10 @@
 import pytest
 
 import lmc
-from lmc.frontend import forms
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.language import forms
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.harness import check, effect
 
 jit = JittedFunction

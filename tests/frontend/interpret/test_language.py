@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.tools import tool
-from lmc.frontend.variants import Captured
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import Captured
+from lmc.frontend.tools.tools import tool
 from tests.frontend.harness import check
 
 PROGRAMS: dict[str, tuple[JittedFunction, tuple[Any, ...]]] = {}

@@ -20,8 +20,8 @@ import pytest
 from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
+from lmc.frontend.program.arguments import bind
 from lmc.frontend.python.library import table
 from lmc.frontend.python.library.rows import CLASSES, Row, resolve
 from tests.frontend.harness import check
@@ -204,7 +204,7 @@ def folder(tmp_path_factory: Any) -> Any:
 
 HEADER = """
 import {module}
-from lmc.frontend.function import JittedFunction as jit
+from lmc.frontend.program.function import JittedFunction as jit
 """
 
 
@@ -263,7 +263,7 @@ def test_a_captured_call_is_the_call(name: str, folder: Any, capsys: Any):
 def test_building_the_table_imports_nothing_that_programs_use():
     names = ("statistics", "difflib", "html", "urllib.parse", "textwrap", "logging.handlers", "base64")
     code = (
-        "import sys, lmc.frontend.harmless; before = set(sys.modules);"
+        "import sys, lmc.frontend.source.pure_types; before = set(sys.modules);"
         "from lmc.frontend.python.library import table; table.rows();"
         f"print([name for name in {names} if name in sys.modules and name not in before])"
     )

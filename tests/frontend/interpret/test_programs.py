@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, note, settings
 
 from benchmarks.captured_share import Program, corpus
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
+from lmc.frontend.program.arguments import bind
 from tests.driver.levels import check_levels
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.argument_strategies import ARGUMENTS_HEADER, NAMES, argument_programs, given_arguments
 from tests.frontend.code_strategies import CODE_HEADER, changed_programs
 from tests.frontend.harness import check, run_captured, run_plain

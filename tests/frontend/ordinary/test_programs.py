@@ -8,9 +8,9 @@ from io import TextIOBase
 
 import pytest
 
-from lmc.frontend.arguments import bind
 from lmc.frontend.capture import capture
-from lmc.frontend.variants import Captured
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.variants import Captured
 from tests.driver.levels import check_levels
 from tests.frontend.harness import EFFECTS, check
 from tests.frontend.interpret.forced import breaks, statements_of

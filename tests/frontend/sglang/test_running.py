@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import lmc.frontend.sglang as sgl
-from lmc.driver.service import service
-from lmc.ir.engine import EngineInfo
+from lmc.driver.targets.service import service
+from lmc.ir.engine.protocol import EngineInfo
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import ContextLengthError, EngineError, InputError
-from lmc.ir.target import Target
-from lmc.ir.toy import ToyEngine
 from tests.frontend.sglang.programs import EVERY, answers, calls_programs, expand, few_shot_qa, multi_turn, tool_use
 from tests.runtime.engines import LateEngine
 

@@ -10,9 +10,9 @@ import pydantic
 import pytest
 from pydantic import BaseModel, Field
 
-from lmc.grammar.automaton import Automaton
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.examples import Sampler
 from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
-from lmc.grammar.examples import Sampler
 from tests.grammar.classes.class_cases import ACCEPTED, Box, Cat, Colour, Dog, Point, bounded
 from tests.grammar.classes.refused_cases import REFUSED
 from tests.grammar.schema.sampling import automaton_of, draw

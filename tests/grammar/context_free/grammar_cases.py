@@ -13,7 +13,7 @@ from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
 from lmc.grammar.interface import Constraint
 from lmc.grammar.sources import Source, Whitespace
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 
 JSON = r"""
 ?start: value

@@ -1,6 +1,6 @@
 import pytest
 
-from lmc.grammar.building import Arena
+from lmc.grammar.automata.building import Arena
 from lmc.grammar.context_free.collapsing import regular_node
 from lmc.grammar.context_free.lowering import rules_of_grammar
 from tests.grammar.context_free.grammar_cases import of_grammar, texts

@@ -9,7 +9,7 @@ from llguidance import LLParserLimits
 
 from lmc.grammar.context_free import constraint as module
 from lmc.grammar.context_free import matching
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 from tests.grammar.context_free.grammar_cases import (
     EOS,

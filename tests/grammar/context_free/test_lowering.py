@@ -5,7 +5,7 @@ from collections import Counter
 import lark
 import pytest
 
-from lmc.grammar.building import Arena
+from lmc.grammar.automata.building import Arena
 from lmc.grammar.context_free.lowering import MAX_DEPTH, rules_of_grammar
 from lmc.ir.errors import ConstraintError
 from tests.grammar.context_free.grammar_cases import JSON, of_grammar, random_grammar, texts

@@ -10,8 +10,8 @@ from itertools import product
 import pytest
 from hypothesis import strategies as st
 
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.building import Arena
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.building import Arena
 from lmc.grammar.regex import search_to_node, to_node
 from lmc.ir.errors import ConstraintError
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from lmc.grammar import charsets
-from lmc.grammar.charsets import CharSet
+from lmc.grammar.automata import charsets
+from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.regex.escapes import ECMA_LINE_TERMINATORS, ECMA_SPACE, character_class, read_escape
 from tests.grammar.regex.pattern_strategies import matches, refused
 

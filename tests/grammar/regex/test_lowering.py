@@ -7,10 +7,10 @@ import hypothesis
 import pytest
 from hypothesis import given
 
-from lmc.grammar.alphabets import Utf8
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.building import Arena
-from lmc.grammar.nodes import Kind
+from lmc.grammar.automata.alphabets import Utf8
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Kind
 from lmc.grammar.regex import search_to_node, to_node
 from tests.grammar.regex.pattern_strategies import anchored, automaton, compiled, examples, matches, near, refused
 

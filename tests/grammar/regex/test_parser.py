@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar.charsets import CharSet
+from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.regex.parser import MAX_NESTING, parse
 from lmc.grammar.regex.syntax import Alternation, Anchor, Characters, Repeat, Sequence, Text
 from lmc.ir.errors import ConstraintError

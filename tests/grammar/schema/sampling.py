@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 from jsonschema.validators import extend
 
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.building import Arena
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.building import Arena
 from lmc.grammar.schema import to_node
 
 CHECKER = jsonschema.Draft202012Validator.FORMAT_CHECKER

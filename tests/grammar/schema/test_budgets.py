@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.building import Arena
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.building import Arena
 from lmc.grammar.schema import to_node
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema.sampling import accepts, automaton_of, compact

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lmc.grammar.building import Arena
+from lmc.grammar.automata.building import Arena
 from lmc.grammar.schema import RecursiveSchemaError, node_of
-from lmc.grammar.schema.culprits import Culprit
-from lmc.grammar.schema.errors import Pointer
+from lmc.grammar.schema.documents.culprits import Culprit
+from lmc.grammar.schema.documents.errors import Pointer
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema.sampling import automaton_of
 

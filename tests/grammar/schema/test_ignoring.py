@@ -9,7 +9,7 @@ from lmc.grammar.compiling import compile_source
 from lmc.grammar.compiling import remark_of as remark_of_source
 from lmc.grammar.schema import Remark, remark_of
 from lmc.grammar.sources import Source
-from lmc.grammar.vocabulary import Vocabulary
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 
 BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], special_ids=[256], eos_id=256)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lmc.grammar.automaton import Automaton
-from lmc.grammar.building import Arena
-from lmc.grammar.nodes import Kind, Node, references
+from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.nodes import Kind, Node, references
 from lmc.grammar.schema.linking import linked
 
 

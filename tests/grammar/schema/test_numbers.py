@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from lmc.grammar.automaton import Automaton
+from lmc.grammar.automata.automaton import Automaton
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema.sampling import automaton_of, draw, is_valid
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from lmc.grammar.automaton import Automaton
+from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.schema import node_of
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema import strategies

@@ -277,8 +277,8 @@ def test_rows_of_zeros_where_denormals_count_as_zero():
     code = """
 import torch
 torch.set_flush_denormal(True)
-from lmc.ir.engine import SamplingParams
-from lmc.runtime.local.sampler import Draw, draw_tokens
+from lmc.ir.engine.protocol import SamplingParams
+from lmc.runtime.local.sampling.sampler import Draw, draw_tokens
 print([drawn.token for drawn in draw_tokens(torch.zeros(2, 300), [Draw(SamplingParams(temperature=0.0), 0, 0)] * 2)])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from lmc.ir.toy import toy_tokenizer
+from lmc.ir.engine.toy import toy_tokenizer
 
 VOCABULARY = 300
 LETTERS = tuple(toy_tokenizer().encode(letter)[0] for letter in "abc")

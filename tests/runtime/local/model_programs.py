@@ -6,8 +6,8 @@ from typing import Any
 
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value
+from lmc.ir.dialects.core_ops import SELECT_METHODS, ContextOp, ExtendOp, GenOp, ReturnOp, SelectOp
 from lmc.ir.module import Function, Module
-from lmc.ir.ops import SELECT_METHODS, ContextOp, ExtendOp, GenOp, ReturnOp, SelectOp
 from lmc.ir.types import ANY, CTX, TEXT
 
 TOPICS = (

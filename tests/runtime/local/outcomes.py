@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lmc.ir.engine import Generation, Request, TokenDelta
+from lmc.ir.engine.protocol import Generation, Request, TokenDelta
 
 Outcome = tuple[Any, ...]
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import torch
 
-from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.tokens.tokenizer import Tokenizer
 
 SMALL_TOKENS = ("<|end|>", "a", "b", "c", "ab", "bc", "ca", "abc", "cab", "aa", "bcab")
 MERGES = (("a", "b"), ("b", "c"), ("c", "a"), ("ab", "c"), ("c", "ab"), ("a", "a"), ("bc", "ab"))

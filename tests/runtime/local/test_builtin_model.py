@@ -8,8 +8,8 @@ import torch
 import transformers
 
 from lmc import builtin_model
-from lmc.ir.context import Context
-from lmc.ir.engine import Request, SamplingParams, ScoreRequest
+from lmc.ir.engine.protocol import Request, SamplingParams, ScoreRequest
+from lmc.ir.tokens.context import Context
 from lmc.runtime.local import load_local_engine
 from tests.runtime.local.oracle import Agreement, sequence_logprobs
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from lmc.cache.sequence import Sequence
-from lmc.ir.engine import EngineInfo, Request, SamplingParams
+from lmc.ir.engine.protocol import EngineInfo, Request, SamplingParams
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import EngineError
-from lmc.ir.toy import toy_tokenizer
 from lmc.runtime.local.engine import LocalEngine
 from tests.ir.constraints_for_tests import TemplateConstraint
 from tests.runtime.local.outcomes import run

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmc import grammar
-from lmc.ir.engine import JUMP_FORWARD, Request, SamplingParams
+from lmc.ir.engine.protocol import JUMP_FORWARD, Request, SamplingParams
 from lmc.ir.errors import ConstraintError
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.outcomes import run

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lmc.ir.engine import EngineInfo, JumpForward, Request, SamplingParams, ScoreRequest
+from lmc.ir.engine.protocol import EngineInfo, JumpForward, Request, SamplingParams, ScoreRequest
 from lmc.ir.errors import ConstraintError
-from lmc.ir.tokens import common_prefix_length
+from lmc.ir.tokens.tokens import common_prefix_length
 from lmc.runtime.local.engine import LocalEngine
 from tests.ir.constraints_for_tests import LETTERS, Piece, Run, TemplateConstraint, TemplateState
 from tests.runtime.local.conftest import OpenEngine

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from lmc.ir.engine import JUMP_FORWARD, EngineInfo, JumpForward, Request, SamplingParams, TokenDelta
+from lmc.ir.engine.protocol import JUMP_FORWARD, EngineInfo, JumpForward, Request, SamplingParams, TokenDelta
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import ConstraintError, EngineError, RequestCancelledError, RequestTimeoutError
-from lmc.ir.toy import toy_tokenizer
 from lmc.runtime.local.engine import LocalEngine
 from tests.ir.constraints_for_tests import LETTERS, Run, TemplateConstraint
 from tests.runtime.local.conftest import OpenEngine

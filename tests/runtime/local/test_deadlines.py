@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lmc.ir.engine import Request, SamplingParams, ScoreRequest
+from lmc.ir.engine.protocol import Request, SamplingParams, ScoreRequest
 from lmc.ir.errors import EngineError, RequestTimeoutError
 from lmc.runtime.local.deadlines import Deadlines
 from tests.runtime.local.checkpoints import SENTENCES

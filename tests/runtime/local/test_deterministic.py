@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from lmc.ir.engine import Generation, Request, SamplingParams, Score, ScoreRequest
+from lmc.ir.engine.protocol import Generation, Request, SamplingParams, Score, ScoreRequest
 from lmc.ir.errors import EngineError
-from lmc.runtime.local import deterministic
-from lmc.runtime.local.deterministic import BLOCK_ROWS, FixedRows
+from lmc.runtime.local.modules import deterministic
+from lmc.runtime.local.modules.deterministic import BLOCK_ROWS, FixedRows
 from tests.runtime.local.checkpoints import ARCHITECTURES
 from tests.runtime.local.conftest import OpenEngine
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from lmc import grammar
-from lmc.ir.engine import Request, SamplingParams
-from lmc.runtime.local import device_draws
-from lmc.runtime.local.device_draws import DeviceDraws, draws_on
-from lmc.runtime.local.sampler import Draw, Drawn, draw_tokens
+from lmc.ir.engine.protocol import Request, SamplingParams
+from lmc.runtime.local.sampling import device_draws
+from lmc.runtime.local.sampling.device_draws import DeviceDraws, draws_on
+from lmc.runtime.local.sampling.sampler import Draw, Drawn, draw_tokens
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.outcomes import run
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmc.ir.engine import EngineInfo, Request, SamplingParams
-from lmc.runtime.local import sampler
-from lmc.runtime.local.drafting import DraftLength
+from lmc.ir.engine.protocol import EngineInfo, Request, SamplingParams
 from lmc.runtime.local.engine import LocalEngine
-from lmc.runtime.local.sampler import Draw
+from lmc.runtime.local.sampling import sampler
+from lmc.runtime.local.sampling.drafting import DraftLength
+from lmc.runtime.local.sampling.sampler import Draw
 from tests.ir.constraints_for_tests import Run, TemplateConstraint, TemplateState
 from tests.runtime.local.prefix_model import PrefixModel
 from tests.runtime.local.small_model import END, SMALL_TOKENS, small_logits_after, small_tokenizer

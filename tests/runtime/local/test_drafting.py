@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lmc import grammar
-from lmc.runtime.local import drafting
-from lmc.runtime.local.drafting import DraftLength, Paths, is_only
+from lmc.runtime.local.sampling import drafting
+from lmc.runtime.local.sampling.drafting import DraftLength, Paths, is_only
 
 VOCABULARY = grammar.Vocabulary([bytes([byte]) for byte in range(256)] + [b"", b"ab", b"bc"], eos_id=256)
 

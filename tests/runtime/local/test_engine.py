@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmc.ir.engine import (
+from lmc.ir.engine.protocol import (
     CacheFlushing,
     Engine,
     EngineInfo,

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from lmc.ir.engine import Generation, Request, SamplingParams
+from lmc.ir.engine.protocol import Generation, Request, SamplingParams
 from lmc.runtime.kernels import native_attention
-from lmc.runtime.local import LocalEngine, fusion
+from lmc.runtime.local import LocalEngine
+from lmc.runtime.local.modules import fusion
 from tests.runtime.local.checkpoints import ARCHITECTURES, SENTENCES
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.oracle import Agreement

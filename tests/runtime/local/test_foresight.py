@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 import lmc
-from lmc.backend.schedule import Room, schedule_batch
-from lmc.cache.ranks import InstanceOrder, Layout
-from lmc.cache.simulator import simulate
-from lmc.cache.trace import TraceRequest, read_trace
-from lmc.driver.compile import compile_program
-from lmc.driver.compiled import Compiled
-from lmc.frontend.arguments import bind
-from lmc.ir.context import Context
-from lmc.ir.engine import Generation, Handle, Request
-from lmc.ir.target import Target
-from lmc.ir.tokens import common_length
+from lmc.backend.schedule.schedule import Room, schedule_batch
+from lmc.cache.batch_order.ranks import InstanceOrder, Layout
+from lmc.cache.simulation.simulator import simulate
+from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.driver.compile.compile import compile_program
+from lmc.driver.compile.compiled import Compiled
+from lmc.frontend.program.arguments import bind
+from lmc.ir.engine.protocol import Generation, Handle, Request
+from lmc.ir.engine.target import Target
+from lmc.ir.tokens.context import Context
+from lmc.ir.tokens.tokens import common_length
 from lmc.runtime.executor import Executor, Finished, Instance
 from lmc.runtime.local import LocalEngine
 from tests.runtime.local.conftest import OpenEngine

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from lmc.runtime.kernels import products
-from lmc.runtime.local import fusion, module_forms
-from lmc.runtime.local.fused_layer import FusedLayers
-from lmc.runtime.local.fused_modules import FusedAttention, FusedExperts, FusedFeedForward, FusedNorm
-from lmc.runtime.local.module_forms import activation
+from lmc.runtime.local.modules import fusion, module_forms
+from lmc.runtime.local.modules.fused_layer import FusedLayers
+from lmc.runtime.local.modules.fused_modules import FusedAttention, FusedExperts, FusedFeedForward, FusedNorm
+from lmc.runtime.local.modules.module_forms import activation
 from tests.runtime.local.checkpoints import ARCHITECTURES, make_model
 from tests.runtime.local.test_logits import TOKENS, paged_logits, plain_logits
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmc.ir.engine import Generation, Request, SamplingParams, derive_seed
+from lmc.ir.engine.protocol import Generation, Request, SamplingParams, derive_seed
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.oracle import CLOSE_CALL
 

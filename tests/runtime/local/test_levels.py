@@ -13,10 +13,10 @@ import transformers
 
 from lmc import builtin_model
 from lmc.backend.lower import lower
-from lmc.backend.schedule import schedule_batch
-from lmc.ir import selection
-from lmc.ir.context import Context
-from lmc.ir.engine import (
+from lmc.backend.schedule.schedule import schedule_batch
+from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
+from lmc.ir.engine.planned import Place
+from lmc.ir.engine.protocol import (
     EngineInfo,
     EngineStatistics,
     Generation,
@@ -27,12 +27,12 @@ from lmc.ir.engine import (
     Score,
     ScoreRequest,
 )
-from lmc.ir.interpreter import Outcome, interpret
+from lmc.ir.engine.target import Target
 from lmc.ir.module import Module
-from lmc.ir.ops import SamplingOp, SelectOp
-from lmc.ir.planned import Place
-from lmc.ir.target import Target
-from lmc.ir.tokenizer import Tokenizer
+from lmc.ir.semantics import selection
+from lmc.ir.semantics.interpreter import Outcome, interpret
+from lmc.ir.tokens.context import Context
+from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.passes import pipeline
 from lmc.passes.base import PassContext
 from lmc.runtime.executor import Executor, Finished, Instance

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from lmc.cache.eviction import NextUse
-from lmc.ir.engine import Request, SamplingParams, ScoreRequest
+from lmc.ir.engine.protocol import Request, SamplingParams, ScoreRequest
 from lmc.ir.errors import EngineError, RequestCancelledError
 from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.runtime.local.checkpoints import SENTENCES
@@ -303,7 +303,7 @@ def test_a_forked_process_is_told_that_the_engine_stayed_behind(
 def test_an_interpreter_that_ends_ends_a_busy_engine(checkpoints: dict[str, Path]) -> None:
     script = textwrap.dedent("""
         import sys
-        from lmc.ir.engine import Request, SamplingParams
+        from lmc.ir.engine.protocol import Request, SamplingParams
         from lmc.runtime.local import load_local_engine
 
         engine = load_local_engine(sys.argv[1], device="cpu", kv_tokens=4000)

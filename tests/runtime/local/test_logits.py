@@ -9,8 +9,8 @@ import torch
 
 from lmc.cache.memory import Slice
 from lmc.cache.sequence import Sequence
-from lmc.runtime.local.fusion import fuse
 from lmc.runtime.local.model import PagedModel
+from lmc.runtime.local.modules.fusion import fuse
 from tests.runtime.local.checkpoints import ARCHITECTURES, make_model
 
 TOKENS = tuple(int(token) for token in np.random.default_rng(5).integers(3, 390, 70))

@@ -10,7 +10,7 @@ import torch
 
 from lmc.cache import InvariantError
 from lmc.cache.sequence import Sequence
-from lmc.ir.engine import Request, SamplingParams, ScoreRequest
+from lmc.ir.engine.protocol import Request, SamplingParams, ScoreRequest
 from lmc.ir.errors import EngineError
 from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.cache.test_scheduler import Simulation
@@ -45,9 +45,9 @@ def expected_of(folder: Path) -> tuple[int, ...]:
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Compiled kernels, and those where there is no compiler."""
     if request.param == "torch":
-        monkeypatch.setattr("lmc.runtime.local.fusion.why_not", lambda: "no compiler")
+        monkeypatch.setattr("lmc.runtime.local.modules.fusion.why_not", lambda: "no compiler")
         monkeypatch.setattr("lmc.runtime.kernels.native_attention.why_not", lambda: "no compiler")
-        monkeypatch.setattr("lmc.runtime.local.fusion.warnings.warn", lambda *_, **__: None)
+        monkeypatch.setattr("lmc.runtime.local.modules.fusion.warnings.warn", lambda *_, **__: None)
     return request.param
 
 

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from lmc.ir.engine import Generation, Request, SamplingParams, ScoreRequest
+from lmc.ir.engine.protocol import Generation, Request, SamplingParams, ScoreRequest
 from lmc.runtime.kernels import native_attention
-from lmc.runtime.local import LocalEngine, fusion, load_local_engine
-from lmc.runtime.local.rotary import RequestRotary, context_length
+from lmc.runtime.local import LocalEngine, load_local_engine
+from lmc.runtime.local.modules import fusion
+from lmc.runtime.local.modules.rotary import RequestRotary, context_length
 from tests.runtime.local.checkpoints import make_model, save_checkpoint
 from tests.runtime.local.oracle import Agreement, sequence_logprobs
 

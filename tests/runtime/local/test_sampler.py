@@ -8,12 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.engine import SamplingParams
+from lmc.ir.engine.protocol import SamplingParams
 from lmc.ir.errors import EngineError
 from lmc.runtime.kernels import sampling as sampling_kernel
 from lmc.runtime.kernels.choices import Mask
 from lmc.runtime.kernels.sampling import allowed_tokens
-from lmc.runtime.local.sampler import Draw, Drawn, adjusted, draw_tokens, token_probabilities, uniform
+from lmc.runtime.local.sampling.sampler import Draw, Drawn, adjusted, draw_tokens, token_probabilities, uniform
 
 DRAWS = 100_000 if os.environ.get("LMC_TEST_FULL") == "1" else 20_000
 GREEDY = SamplingParams()

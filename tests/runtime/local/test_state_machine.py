@@ -26,10 +26,10 @@ from hypothesis.stateful import (
 
 from lmc.cache.eviction import NextUse
 from lmc.cache.policies import POLICIES
-from lmc.ir.engine import EngineInfo, Pin, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.engine.planned import Place
+from lmc.ir.engine.protocol import EngineInfo, Pin, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import ConstraintError, EngineError, RequestCancelledError, RequestTimeoutError
-from lmc.ir.planned import Place
-from lmc.ir.toy import toy_tokenizer
 from lmc.runtime.local.engine import LocalEngine
 from tests.runtime.local.letters import (
     LETTERS,
@@ -89,7 +89,9 @@ class EngineMachine(RuleBasedStateMachine):
         self.patches = [
             mock.patch("lmc.runtime.local.worker.time", clock),
             mock.patch("lmc.runtime.local.deadlines.time", clock),
-            mock.patch("lmc.runtime.local.drafting.DraftLength.limit", return_value=9),  # however the last ones fared
+            mock.patch(
+                "lmc.runtime.local.sampling.drafting.DraftLength.limit", return_value=9
+            ),  # however the last ones fared
             mock.patch("lmc.runtime.local.worker.threading.Thread", return_value=thread),
         ]
         for patch in self.patches:

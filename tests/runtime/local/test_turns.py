@@ -4,8 +4,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from lmc.cache.fair_queue import MINIMUM, QUANTUM, FairQueue
-from lmc.ir.engine import Request, SamplingParams, Score, ScoreRequest
-from lmc.ir.planned import Place
+from lmc.ir.engine.planned import Place
+from lmc.ir.engine.protocol import Request, SamplingParams, Score, ScoreRequest
 from tests.runtime.local.conftest import OpenEngine
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmc.ir.engine import Request, SamplingParams, ScoreRequest
+from lmc.ir.engine.protocol import Request, SamplingParams, ScoreRequest
 from lmc.ir.errors import ContextLengthError, EngineError
 from lmc.runtime.local.validation import RequestChecker, check_sampling
 from tests.runtime.local.conftest import OpenEngine

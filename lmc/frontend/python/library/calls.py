@@ -11,7 +11,6 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, describe, host_call, pure, type_of_value
-from lmc.frontend.harmless import is_deeply_harmless, is_fixed, is_standard_module
 from lmc.frontend.heap.cells import DictCell, GrownCell, ListCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import (
     NONE,
@@ -31,6 +30,7 @@ from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.library import table
 from lmc.frontend.python.library.rows import CLASSES, Parameter, Row, conforms, resolve, result_type
 from lmc.frontend.python.operators import run_now
+from lmc.frontend.source.pure_types import is_deeply_harmless, is_fixed, is_standard_module
 from lmc.ir.core import Effect
 from lmc.ir.types import ANY, BOOL, ListType, Type
 

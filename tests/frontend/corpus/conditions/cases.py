@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.harness import run_plain
 
 INPUTS = [

@@ -5,7 +5,7 @@
 # pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportPossiblyUnboundVariable=false
 # pyright: reportOperatorIssue=false, reportIndexIssue=false
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.conditions.cases import condition
 from tests.frontend.corpus.host_functions import details, find, length_of, lookup, record, shout
 from tests.frontend.harness import effect

@@ -5,8 +5,8 @@
 # pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportPossiblyUnboundVariable=false
 # pyright: reportOperatorIssue=false, reportIndexIssue=false
 
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.messages import assistant, user
+from lmc.frontend.language.messages import assistant, user
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.conditions.cases import condition
 from tests.frontend.corpus.host_functions import record
 from tests.frontend.harness import effect

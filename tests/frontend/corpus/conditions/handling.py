@@ -7,7 +7,7 @@
 
 import sys
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.conditions.cases import condition
 from tests.frontend.corpus.host_functions import lookup, record
 from tests.frontend.harness import effect

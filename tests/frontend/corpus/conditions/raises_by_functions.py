@@ -1,7 +1,7 @@
 """Functions and programs that raise on one way through a condition, where they are called."""
 
 import lmc
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.conditions.cases import condition
 from tests.frontend.corpus.conditions.errors import RefusedError, checked, refuse, stored
 from tests.frontend.harness import effect

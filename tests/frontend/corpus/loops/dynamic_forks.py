@@ -5,8 +5,8 @@
 # pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportPossiblyUnboundVariable=false
 # pyright: reportOperatorIssue=false, reportIndexIssue=false, reportArgumentType=false
 
-from lmc.frontend.function import JittedFunction
-from lmc.frontend.messages import user
+from lmc.frontend.language.messages import user
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.host_functions import find
 from tests.frontend.corpus.loops.cases import looped
 from tests.frontend.harness import effect

@@ -7,7 +7,7 @@
 
 import json
 
-from lmc.frontend.tools import tool
+from lmc.frontend.tools.tools import tool
 from tests.frontend.corpus.host_functions import details, find, length_of, lookup, record, shout
 from tests.frontend.corpus.loops.cases import looped
 from tests.frontend.harness import effect

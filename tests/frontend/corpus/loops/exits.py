@@ -5,7 +5,7 @@
 # pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportPossiblyUnboundVariable=false
 # pyright: reportOperatorIssue=false, reportIndexIssue=false, reportArgumentType=false
 
-from lmc.frontend.function import JittedFunction
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.loops.cases import looped
 from tests.frontend.harness import effect
 

@@ -5,7 +5,7 @@
 # pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportPossiblyUnboundVariable=false
 # pyright: reportOperatorIssue=false, reportIndexIssue=false, reportArgumentType=false, reportGeneralTypeIssues=false
 
-from lmc.frontend.tools import tool
+from lmc.frontend.tools.tools import tool
 from tests.frontend.corpus.loops.cases import looped
 from tests.frontend.harness import effect
 

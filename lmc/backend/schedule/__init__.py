@@ -1,0 +1,1 @@
+"""The order in which the instances of a batch run."""

@@ -1,0 +1,21 @@
+"""How long the tokens of a batch are, by a part of its texts."""
+
+from collections.abc import Callable, Sequence
+
+from lmc.backend.schedule.trace_requests import CHARACTERS
+
+_PART = 256
+"""Characters of the beginning and of the middle of a text, of which tokens are counted."""
+_MOST_TEXTS = 512
+
+
+def characters_of_a_token(texts: Sequence[str], tokens_of: Callable[[str], int]) -> float:
+    """Characters to a token on average, as ``tokens_of`` counts; ``CHARACTERS`` where there is no text."""
+    characters, tokens = 0, 0.0
+    for text in list(filter(None, texts))[:_MOST_TEXTS]:
+        at = len(text) // 2
+        part = text[:_PART] + text[max(at, _PART) : at + _PART]
+        sendable = part.encode("utf-8", "replace").decode()  # what can't be encoded fails where it runs
+        characters += len(text)
+        tokens += tokens_of(sendable) / len(part) * len(text)
+    return characters / tokens if tokens else CHARACTERS

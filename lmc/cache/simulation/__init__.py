@@ -1,0 +1,1 @@
+"""Traces of requests through the real cache and scheduler, without a model."""

@@ -1,0 +1,1 @@
+"""Rows of files as batches: reading, windows, records of runs."""

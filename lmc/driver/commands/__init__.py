@@ -1,0 +1,5 @@
+"""What single commands do: ``lmc grammar``, ``opt``, ``schedule``, ``simulate``."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,5 @@
+"""From a program to a plan: capture, passes, lowering; compiled programs and their artifacts."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,155 @@
+"""From a program to a plan: capture, passes, lowering. Compiled variants are kept and found again by their guards."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import OrderedDict
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from lmc.backend.lower import lower
+from lmc.driver.compile.compiled import Compiled
+from lmc.driver.compile.constraints import check, start, warn
+from lmc.frontend.program.arguments import Bound
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.program.variants import Captured, VariantCache, inputs_of
+from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.engine.target import Target
+from lmc.ir.profile import Profile
+from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.passes.base import PassContext
+from lmc.passes.pipelines import pipeline
+
+MAX_VARIANTS = 64
+
+
+@contextmanager
+def collection_paused() -> Generator[None]:
+    """No garbage collection in the block.
+
+    What compiling makes stays alive, and to search it for garbage again and again costs large programs more than
+    their size.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def compile_program(
+    function: JittedFunction,
+    bound: Bound | None,
+    target: Target,
+    level: str,
+    tokenizer: Tokenizer,
+    *,
+    cache: ConstraintCache | None = None,
+    profile: Profile | None = None,
+    order_sections: bool = False,
+) -> Compiled:
+    """Capture for ``bound`` (None: for what the annotations promise), optimize, lower.
+
+    ``cache`` is where compiled constraints are found and kept (None: for this program alone), ``profile`` what earlier
+    runs of the program measured.
+    """
+    with collection_paused():
+        captured = _capture(function, bound)
+        return compile_captured(
+            captured, target, level, tokenizer, cache=cache, profile=profile, order_sections=order_sections
+        )
+
+
+def _capture(function: JittedFunction, bound: Bound | None) -> Captured:
+    from lmc.frontend.capture import capture  # a saved plan is run without it
+
+    return capture(function, bound)
+
+
+def compile_captured(
+    captured: Captured,
+    target: Target,
+    level: str,
+    tokenizer: Tokenizer,
+    *,
+    cache: ConstraintCache | None = None,
+    profile: Profile | None = None,
+    order_sections: bool = False,
+) -> Compiled:
+    """Optimize and lower what was captured.
+
+    Raises ``LoweringError``, ``ConstraintError``, and ``InputError`` for an unknown level and for a profile of another
+    program.
+    """
+    cache = ConstraintCache() if cache is None else cache
+    passes = pipeline(level, order_sections=order_sections)
+    if passes.passes:
+        start(cache, captured.module, tokenizer)
+    optimized = passes.run(captured.module, PassContext(tokenizer, cache, profile))
+    check(cache, captured.module, tokenizer)  # what nobody reads is refused too, as plain Python does
+    warn(captured.module)
+    return Compiled(
+        module=optimized.module,
+        plan=lower(optimized.module, target),
+        remarks=optimized.remarks,
+        breaks=captured.breaks,
+        hosts=captured.hosts,
+        target=target,
+        level=level,
+        order_sections=order_sections,
+        captured=captured,
+        tokenizer=tokenizer,
+        cache=cache,
+    )
+
+
+class Variants:
+    """The compiled variants of one program, for the targets it ran on. Safe to use from several threads.
+
+    Captures are kept by their guards, compiled forms by capture, target, tokenizer, level, profile and order of
+    sections; the oldest of either go first.
+    """
+
+    def __init__(self, limit: int = MAX_VARIANTS) -> None:
+        self._limit = limit
+        self._captures = VariantCache(limit)
+        self._compiled: OrderedDict[tuple[int, Target, Tokenizer, str, str | None, bool], Compiled] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def find(
+        self,
+        function: JittedFunction,
+        bound: Bound,
+        target: Target,
+        level: str,
+        tokenizer: Tokenizer,
+        *,
+        cache: ConstraintCache | None = None,
+        profile: Profile | None = None,
+        order_sections: bool = False,
+    ) -> tuple[Compiled, Mapping[str, Any]]:
+        """A variant that holds for ``bound``, compiled now where there is none, and its inputs."""
+        with self._lock:
+            captured = self._captures.find(bound)
+            if captured is None:
+                with collection_paused():
+                    captured = _capture(function, bound)
+                self._captures.add(captured)
+            # A compiled form keeps its capture alive, so the id stays its own.
+            key = (id(captured), target, tokenizer, level, None if profile is None else profile.digest, order_sections)
+            compiled = self._compiled.get(key)
+            if compiled is None:
+                with collection_paused():
+                    compiled = compile_captured(
+                        captured, target, level, tokenizer, cache=cache, profile=profile, order_sections=order_sections
+                    )
+                self._compiled[key] = compiled
+            self._compiled.move_to_end(key)
+            while len(self._compiled) > self._limit:
+                self._compiled.popitem(last=False)
+            return compiled, inputs_of(captured, bound)

@@ -1,0 +1,1 @@
+"""Runs of a program: one call, a batch, a stream."""

@@ -1,0 +1,142 @@
+"""An engine whose requests can all be cancelled at once: it stops what runs eagerly in threads.
+
+``except Exception`` in a user's retry loop must not take the cancelling for a failure of the model and go on, so what
+is raised inside of programs is ``ProgramCancelled``, no ``Exception``. ``error_of`` makes of it what callers get.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from lmc.ir.engine.hosts import ProgramCancelled
+from lmc.ir.engine.planned import Place
+from lmc.ir.engine.protocol import (
+    Engine,
+    EngineInfo,
+    EngineStatistics,
+    Generation,
+    Handle,
+    OnDelta,
+    Request,
+    Score,
+    ScoreRequest,
+)
+from lmc.ir.errors import RequestCancelledError
+from lmc.ir.tokens.tokenizer import Tokenizer
+
+T = TypeVar("T")
+
+
+def cancelled_error() -> RequestCancelledError:
+    """What the caller of a cancelled run gets."""
+    return RequestCancelledError("the run was cancelled")
+
+
+class RunInterruptedError(Exception):
+    """The user's code raised ``KeyboardInterrupt``, which ends the whole run: ``interrupt`` is what callers get.
+
+    An event loop would end with ``KeyboardInterrupt`` itself.
+    """
+
+    def __init__(self, interrupt: KeyboardInterrupt) -> None:
+        super().__init__("the run was interrupted")
+        self.interrupt = interrupt
+
+
+def error_of(error: BaseException) -> BaseException:
+    """``error`` as the caller gets it: ``ProgramCancelled`` and ``RunInterruptedError`` stay inside of runs."""
+    if isinstance(error, RunInterruptedError):
+        return error.interrupt
+    if isinstance(error, ProgramCancelled):
+        return cancelled_error().with_traceback(error.__traceback__)
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A request that is under way: the program's end of it, which cancelling settles at once."""
+
+    future: Future[Any]
+    cancel: Callable[[], None]
+
+
+class CancellableEngine:
+    """``engine``, until ``cancel``: then running requests are cancelled and new ones refused.
+
+    Both raise ``ProgramCancelled``, whatever the engine answers to being cancelled, and when. Requests get the
+    ``place`` and the ``priority`` that are given here.
+    """
+
+    def __init__(self, engine: Engine, place: Place | None = None, priority: int = 0) -> None:
+        self._engine = engine
+        self._place = place
+        self._priority = priority
+        self._running: dict[Future[Any], _Answer] = {}
+        self._cancelled = False
+        self._lock = threading.Lock()
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._engine.tokenizer
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._engine.info
+
+    @property
+    def statistics(self) -> EngineStatistics:
+        return self._engine.statistics
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        self._check()
+        return self._watch(self._engine.submit(replace(request, place=self._place, priority=self._priority), on_delta))
+
+    def score(self, request: ScoreRequest) -> Handle[Score]:
+        self._check()
+        return self._watch(self._engine.score(replace(request, place=self._place, priority=self._priority)))
+
+    def close(self) -> None:
+        """Cancel; the engine itself belongs to somebody else."""
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Cancel what runs, and whatever comes."""
+        with self._lock:
+            self._cancelled = True
+            running, self._running = list(self._running.values()), {}
+        for answer in running:
+            answer.cancel()
+            answer.future.set_exception(ProgramCancelled())
+
+    def _check(self) -> None:
+        if self._cancelled:
+            raise ProgramCancelled
+
+    def _watch(self, handle: Handle[T]) -> Handle[T]:
+        if handle.future.done():
+            return handle
+        answer = _Answer(Future(), handle.cancel)
+        with self._lock:
+            cancelled = self._cancelled
+            if not cancelled:
+                self._running[handle.future] = answer
+        if cancelled:
+            handle.cancel()
+            raise ProgramCancelled
+        handle.future.add_done_callback(self._settle)
+        return answer
+
+    def _settle(self, future: Future[Any]) -> None:
+        with self._lock:
+            answer = self._running.pop(future, None)
+        if answer is None:
+            return
+        error = cancelled_error() if future.cancelled() else future.exception()
+        if error is None:
+            answer.future.set_result(future.result())
+        else:
+            answer.future.set_exception(error)

@@ -1,0 +1,264 @@
+"""Executes compiled instances on an engine, and what follows a break in threads. Runs in the background loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from lmc.backend.plan import Plan
+from lmc.backend.schedule.schedule import Room, Schedule, schedule_batch
+from lmc.cache.batch_order.ranks import Layout
+from lmc.driver.compile.compiled import Compiled
+from lmc.driver.options import Options
+from lmc.driver.run.cancelling import CancellableEngine, RunInterruptedError, error_of
+from lmc.driver.run.result import Result, stopped
+from lmc.frontend.continuation.going_on import go_on
+from lmc.frontend.program.arguments import Bound
+from lmc.frontend.program.eager import EagerSession, OnText
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.source.locations import raised_at
+from lmc.ir.engine.constraint_runtime import Compile
+from lmc.ir.engine.hosts import Cancellation, cancelled_by
+from lmc.ir.engine.planned import Place
+from lmc.ir.engine.protocol import Engine
+from lmc.ir.errors import LmcError
+from lmc.ir.profile import Profile
+from lmc.ir.semantics.interpreter import Outcome
+from lmc.ir.tokens.context import Context
+from lmc.runtime.events import OnEvent, TokenEvent, branch_of
+from lmc.runtime.executor import Executor, Finished, Instance, Limits, Resources
+from lmc.runtime.threads import DaemonPool
+
+EAGER_THREADS = 32
+OnResult = Callable[[int, Result], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One instance: its number in the batch, its arguments, and the variant that its arguments fit."""
+
+    number: int
+    bound: Bound
+    compiled: Compiled
+    inputs: Mapping[str, Any]
+
+
+async def execute(
+    function: JittedFunction,
+    jobs: Sequence[Job],
+    engine: Engine,
+    on_result: OnResult,
+    *,
+    seed: int,
+    compile: Compile | None = None,
+    limits: Limits | None = None,
+    on_event: OnEvent | None = None,
+) -> None:
+    """Run ``jobs``; ``on_result`` gets each one's number and result as soon as it is there, in the loop's thread.
+
+    Jobs of one variant run in the order of their schedule, variants in the order of their first job, all under one
+    bound. Cancelling cancels every request.
+    """
+    execution = Execution(function, engine, on_result, seed=seed, compile=compile, limits=limits, on_event=on_event)
+    try:
+        await execution.run(jobs)
+    finally:
+        execution.close()
+
+
+def limits_of(options: Options) -> Limits:
+    """Return the bounds that the executor keeps under ``options``."""
+    limits = Limits(request_timeout=options.timeout, priority=options.priority)
+    return limits if options.requests is None else replace(limits, requests=options.requests)
+
+
+def deliver(number: int, result: Result, on_result: OnResult, on_stopped: OnResult | None) -> None:
+    """Report the result of an instance.
+
+    Raises ``RunInterruptedError`` where the user's code raised ``KeyboardInterrupt``: the instance is stopped then.
+    """
+    if isinstance(result.error, KeyboardInterrupt):
+        if on_stopped is not None:
+            on_stopped(number, stopped(result.profile))
+        raise RunInterruptedError(result.error)
+    on_result(number, result)
+
+
+async def put_in_order(
+    plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room | None, layout: Layout | None
+) -> Schedule:
+    """``schedule_batch`` in a thread, as others share this loop: a daemon, for which no process waits at its end."""
+    pool = DaemonPool(1, "lmc-schedule")
+    try:
+        work = partial(schedule_batch, plan, inputs, room, layout)
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
+    finally:
+        pool.shutdown(wait=False)
+
+
+class Execution:
+    """What the instances of a batch share, whether they are run all at once or window by window.
+
+    Belongs to the background loop. ``run`` may be called again while an earlier call is under way: the later instances
+    take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
+    were cancelled, with what they had cost. An instance that ends with ``KeyboardInterrupt`` ends the run, with
+    ``RunInterruptedError``. With a ``layout`` instances start as they come, in its blocks.
+    """
+
+    def __init__(
+        self,
+        function: JittedFunction,
+        engine: Engine,
+        on_result: OnResult,
+        *,
+        seed: int,
+        compile: Compile | None = None,
+        limits: Limits | None = None,
+        on_event: OnEvent | None = None,
+        on_stopped: OnResult | None = None,
+        layout: Layout | None = None,
+    ) -> None:
+        self._function = function
+        self._engine = engine
+        self._on_result = on_result
+        self._seed = seed
+        self._compile = compile
+        self._on_event = on_event
+        self._on_stopped = on_stopped
+        self._position = 0
+        self._layout = layout
+        self._layouts: WeakKeyDictionary[Plan, Layout] = WeakKeyDictionary()
+        self._limits = limits or Limits()
+        self._resources = Resources(engine, self._limits)
+        # What is left of an instance that has begun goes before what others have to come to.
+        self._eager_engine = CancellableEngine(engine, Place(self._resources.run, 0), self._limits.priority)
+        self._cancellation = Cancellation()
+        self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")
+
+    async def run(self, jobs: Sequence[Job]) -> None:
+        """Run ``jobs`` to their ends. Cancelling cancels their requests."""
+        variants: dict[Plan, list[Job]] = {}
+        for job in jobs:
+            variants.setdefault(job.compiled.plan, []).append(job)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for members in variants.values():
+                    group.create_task(self._run_variant(members, self._position, group))
+                    self._position += len(members)
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+
+    def close(self) -> None:
+        """Stop what runs eagerly, and let go of the threads."""
+        self._cancellation.cancel()
+        self._eager_engine.cancel()
+        self._eager_pool.shutdown(wait=False, cancel_futures=True)
+        self._resources.close()
+
+    async def _run_variant(self, jobs: Sequence[Job], position: int, group: asyncio.TaskGroup) -> None:
+        compiled = jobs[0].compiled
+        order, layout = await self._order(compiled, jobs)
+        constraints = compiled.constraints(self._compile)
+        executor = Executor(self._engine, compiled.prepared, compiled.hosts, constraints=constraints)
+        await executor.run_batch(
+            [Instance(job.number, job.inputs) for job in jobs],
+            order,
+            lambda index, end: self._finished(jobs[index], end, group),
+            block=layout.block,
+            run_seed=self._seed,
+            on_event=self._on_event,
+            resources=self._resources,
+            first_position=position,
+            on_cancelled=lambda index, cost: self._stopped(jobs[index].number, cost),
+        )
+
+    async def _order(self, compiled: Compiled, jobs: Sequence[Job]) -> tuple[Sequence[int], Layout]:
+        """The order of instances and its layout: later windows are laid out as the first one was."""
+        if self._layout is not None:
+            return range(len(jobs)), self._layout
+        if len(jobs) == 1:
+            return (0,), Layout()
+        layout = self._layouts.get(compiled.plan)
+        room = Room.of(self._engine, self._limits.requests)
+        inputs = [job.inputs for job in jobs]
+        schedule = await put_in_order(compiled.plan, inputs, room, layout)
+        return schedule.order, self._layouts.setdefault(compiled.plan, schedule.layout)
+
+    def _finished(self, job: Job, end: Finished, group: asyncio.TaskGroup) -> None:
+        if end.error is not None:
+            self._deliver(job.number, Result.failed(end.error, end.profile))
+            return
+        outcome = end.outcome
+        assert outcome is not None
+        if outcome.broken_at is None:
+            self._on_result(job.number, Result.of(outcome))
+            return
+        work = asyncio.get_running_loop().run_in_executor(self._eager_pool, partial(self._continue, job, outcome))
+        group.create_task(self._report(job.number, work, outcome.profile))
+
+    async def _report(self, number: int, work: asyncio.Future[Result], before: Profile) -> None:
+        try:
+            result = await work
+        except asyncio.CancelledError:
+            self._stopped(number, before)  # what the thread still does is told to nobody
+            raise
+        self._deliver(number, result)
+
+    def _deliver(self, number: int, result: Result) -> None:
+        deliver(number, result, self._on_result, self._on_stopped)
+
+    def _stopped(self, number: int, cost: Profile) -> None:
+        if self._on_stopped is not None:
+            self._on_stopped(number, stopped(cost))
+
+    def _continue(self, job: Job, captured_part: Outcome) -> Result:
+        """The rest of the program, as plain Python, in a thread of its own."""
+        before = captured_part.profile
+        session = EagerSession(
+            self._eager_engine,
+            run_seed=self._seed,
+            instance=job.number,
+            on_text=self._on_text(job.number),
+            timeout=self._limits.request_timeout,
+            compile=self._compile,
+            order_sections=job.compiled.order_sections,
+        )
+        try:
+            with cancelled_by(self._cancellation):
+                assert captured_part.live is not None
+                outcome = go_on(job.compiled.captured, job.bound, captured_part.live, session)
+        except BaseException as raised:  # SystemExit of one instance must not end the batch
+            error = error_of(raised)
+            _name_line(error)
+            return Result.failed(error, Profile.merge(before.program, [before, self._profile(session)]))
+        profile = Profile.merge(before.program, [before, self._profile(session)])
+        return Result.of(outcome, profile)
+
+    def _profile(self, session: EagerSession) -> Profile:
+        return Profile(self._function.name, session.profile)
+
+    def _on_text(self, instance: int) -> OnText | None:
+        """Tells of the text that an instance gets after its break."""
+        on_event = self._on_event
+        if on_event is None:
+            return None
+
+        def report(op_id: str, name: str | None, sample: int, text: str, context: Context) -> None:
+            on_event(TokenEvent(instance, branch_of(op_id), op_id, name, sample, text, context))
+
+        return report
+
+
+def _name_line(error: BaseException) -> None:
+    """Say at which line of the user's program an error arose, as the captured part does."""
+    location = raised_at(error.__traceback__)
+    if location is None:
+        return
+    if isinstance(error, LmcError):
+        error.location = error.location or location
+    else:
+        error.add_note(f"in the program at {location}")

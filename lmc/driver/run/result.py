@@ -1,0 +1,105 @@
+"""What a run gives its user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, cast
+
+from pydantic_core import to_jsonable_python
+from typing_extensions import TypeVar  # with a default, which typing has from Python 3.13 on
+
+from lmc.driver.notebook import result_html
+from lmc.frontend.language.core import META
+from lmc.ir.errors import LmcError, RequestCancelledError
+from lmc.ir.profile import Profile
+from lmc.ir.semantics.interpreter import Outcome
+from lmc.ir.usage import Usage
+
+R = TypeVar("R", default=Any)
+
+
+@dataclass(frozen=True)
+class Result(Generic[R]):
+    """One instance of a program, run to its end.
+
+    ``value`` is what the function returned, ``variables`` the names on its state, ``text`` the whole conversation.
+    ``profile`` says what each op cost, by stable id. ``error`` is None, an ``LmcError``, or what the user's code
+    raised; then there is no value, but ``profile`` counts what was done.
+    ``messages`` are the roles and contents of a chat.
+    """
+
+    value: R
+    variables: Mapping[str, Any]
+    text: str
+    profile: Profile = field(repr=False)
+    error: BaseException | None = None
+    messages: Sequence[Mapping[str, str]] = field(default=(), repr=False)
+
+    @property
+    def usage(self) -> Usage:
+        """Prompt, cached and generated tokens, and calls of the engine."""
+        return self.profile.usage
+
+    def _repr_html_(self) -> str:
+        return result_html(result_row(0, self), self.messages, self.text)
+
+    @classmethod
+    def of(cls, outcome: Outcome, profile: Profile | None = None) -> Result[R]:
+        """What a run that came to its end gave; ``profile`` where it counts more than that outcome."""
+        found = outcome.profile if profile is None else profile
+        return cls(outcome.value, outcome.variables, outcome.text, found, messages=outcome.messages)
+
+    @classmethod
+    def failed(cls, error: BaseException, profile: Profile) -> Result[R]:
+        """The result of an instance that has an error: it has no value."""
+        return cls(cast("R", None), {}, "", profile, error)
+
+
+def stopped(profile: Profile) -> Result:
+    """The result of an instance that was cancelled, with what it had cost by then."""
+    return Result.failed(RequestCancelledError("the run was cancelled"), profile)
+
+
+def result_row(index: int, result: Result) -> dict[str, Any]:
+    """A result as JSON data: ``index``, ``value``, ``variables``, ``usage``, ``error``."""
+    usage = result.usage
+    return {
+        "index": index,
+        "value": _json(result.value),
+        "variables": _json({name: value for name, value in result.variables.items() if not name.startswith(META)}),
+        "usage": {
+            "prompt_tokens": usage.prompt_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "generated_tokens": usage.generated_tokens,
+            "calls": usage.calls,
+        },
+        "error": None if result.error is None else describe_error(result.error),
+    }
+
+
+def describe_error(error: BaseException) -> str:
+    """An error in words: an ``LmcError`` as it stands, anything else with its type and the user's line."""
+    if isinstance(error, LmcError):
+        return str(error)
+    notes = getattr(error, "__notes__", [])
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return "\n  ".join([said, *notes])
+
+
+def _json(value: Any) -> Any:
+    """``value`` as JSON data: pydantic models and dataclasses as objects, what JSON has no form for as its repr."""
+    try:
+        return _finite(to_jsonable_python(value, fallback=repr, bytes_mode="base64"))
+    except (ValueError, RecursionError):  # it holds itself
+        return repr(value)
+
+
+def _finite(data: Any) -> Any:
+    """JSON data with the floats that JSON has no number for as text."""
+    if isinstance(data, float):
+        return data if math.isfinite(data) else str(data)
+    if isinstance(data, list):
+        return [_finite(entry) for entry in data]
+    return {key: _finite(entry) for key, entry in data.items()} if isinstance(data, dict) else data

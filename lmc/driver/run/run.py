@@ -1,0 +1,241 @@
+"""Running a program: one call, a batch, a stream; from plain code, from a notebook, from another event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from lmc.backend.plan import Plan
+from lmc.cache.batch_order.ranks import Layout
+from lmc.driver.batch.lazy_batch import LazyBatch
+from lmc.driver.batch.windows import Part, Waiting, WindowedRun
+from lmc.driver.compile.compile import Variants, compile_program
+from lmc.driver.compile.compiled import Compiled
+from lmc.driver.options import Options
+from lmc.driver.run.execute import Execution, OnResult, limits_of
+from lmc.driver.run.result import Result
+from lmc.driver.run.start import Arguments, Prepared, Start, check_may_wait, raise_error, report_failed
+from lmc.driver.run.stream import AsyncStream, Stream
+from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target
+from lmc.driver.targets.service import service
+from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.program.eager_runs import run_eager
+from lmc.frontend.program.function import JittedFunction
+from lmc.ir.engine.forks import check_process
+from lmc.ir.engine.protocol import Engine
+from lmc.ir.engine.target import Target
+from lmc.ir.errors import InputError, RequestCancelledError
+from lmc.ir.profile import Profile
+from lmc.ir.wording import with_count
+
+T = TypeVar("T", bound=Sequence[Any])
+
+
+class BatchInterruptedError(KeyboardInterrupt):
+    """Ctrl-C in a batch. ``results`` holds what was finished; the other instances have a ``RequestCancelledError``."""
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        kept = sum(result.error is None for result in results)
+        super().__init__(f"{kept} of {with_count(len(results), 'instance')} finished; .results holds them")
+        self.results = list(results)
+
+
+class Runner:
+    """A program with the options it runs under. Compiled variants are shared by all runners of one program."""
+
+    def __init__(self, function: JittedFunction, options: Options, variants: Variants | None = None) -> None:
+        self.options = options
+        self._function = function
+        self._variants = variants or Variants()
+
+    @property
+    def program(self) -> str:
+        """Name of the program."""
+        return self._function.name
+
+    def target(self) -> Target:
+        """Where a call that starts now runs."""
+        return resolve_target(self.options.wish)
+
+    def compile(self, arguments: Arguments | None) -> Compiled:
+        """The program compiled for ``arguments``; without any, for unknown ones.
+
+        Raises the ``LmcError`` that the program would raise when it runs, where that is known now.
+        """
+        start = self._start()
+        if arguments is not None:
+            compiled = start.variant(bind(self._function, *arguments))[0]
+        else:
+            compiled = self._compile_for_annotations(start)
+        if compiled.captured.refused is not None:
+            raise compiled.captured.refused
+        return compiled
+
+    def _compile_for_annotations(self, start: Start) -> Compiled:
+        return compile_program(
+            self._function,
+            None,
+            start.target,
+            self.options.level,
+            start.tokenizer,
+            cache=start.constraints,
+            profile=self.options.profile,
+            order_sections=self.options.order_sections,
+        )
+
+    def place(self, arguments: Arguments) -> tuple[Plan, Mapping[str, Any]]:
+        """The plan that runs arguments, and its inputs. Nothing is run, and no engine is loaded."""
+        compiled, inputs = self._start().variant(bind(self._function, *arguments))
+        return compiled.plan, inputs
+
+    def run(self, arguments: Arguments) -> Result:
+        """One instance. Raises its error."""
+        start = self._entered()
+        return raise_error(start.wait_for_one(start.prepare([arguments])))
+
+    async def arun(self, arguments: Arguments) -> Result:
+        """``run`` for use in an event loop."""
+        start = self._entered()
+        return raise_error((await start.gather([arguments]))[0])
+
+    def batch(self, batch: Sequence[Arguments] | Iterator[Arguments | InputError]) -> list[Result]:
+        """All instances, results in order; an instance's error is in its own result.
+
+        A sequence is put in order as a whole. An iterator is read while others run, here, and put in order in windows;
+        what it raises stops those that run. Ctrl-C raises ``BatchInterruptedError``, which holds what was finished.
+        """
+        if isinstance(batch, Iterator):
+            check_may_wait()
+            lazy = self._lazy_batch()
+            try:
+                lazy.finish(batch)
+            except KeyboardInterrupt:
+                raise BatchInterruptedError(lazy.results(self._interrupted())) from None
+            return _some(lazy.results(self._interrupted()))
+        results = [self._interrupted()] * len(_some(batch))
+        try:
+            for number, result in self.iterate(batch):
+                results[number] = result
+        except KeyboardInterrupt:
+            raise BatchInterruptedError(results) from None
+        return results
+
+    async def abatch(self, batch: Sequence[Arguments] | Iterator[Arguments | InputError]) -> list[Result]:
+        """``batch`` for use in an event loop."""
+        if isinstance(batch, Iterator):
+            lazy = self._lazy_batch()
+            await lazy.afinish(batch)
+            return _some(lazy.results(self._interrupted()))
+        start = self._entered()
+        return await start.gather(_some(batch))
+
+    def iterate(self, batch: Sequence[Arguments]) -> Iterator[tuple[int, Result]]:
+        """Numbers and results as the instances finish. Closing the iterator cancels the others."""
+        start = self._entered()
+        return start.iterate(start.prepare(batch))
+
+    def run_rows(self, parts: Iterable[Part], layout: Layout | None = None) -> WindowedRun:
+        """Numbers and results of rows that are read while others run, as they finish.
+
+        With a ``layout`` they start as they come, in its blocks; else in the order that is found for each part, and
+        for each window of parts that are small.
+        """
+        return self._windowed(parts, layout)
+
+    def stream(self, arguments: Arguments) -> Stream:
+        """One instance, token by token."""
+        return Stream(self._entered(), arguments)
+
+    def astream(self, arguments: Arguments) -> AsyncStream:
+        """``stream`` for use in an event loop."""
+        return AsyncStream(self._entered(), arguments)
+
+    def eager(self, arguments: Arguments) -> Result:
+        """One instance as plain Python, operation by operation: the oracle. Raises its error."""
+        start = self._start()
+        options = self.options
+        with start.home.engines.use(start.target) as engine:
+            session = EagerSession(
+                engine,
+                run_seed=options.seed,
+                timeout=options.timeout,
+                compile=start.compile,
+                order_sections=options.order_sections,
+            )
+            outcome = run_eager(self._function, bind(self._function, *arguments), session)
+        return Result.of(outcome)
+
+    def _windowed(self, parts: Iterable[Part] | None, layout: Layout | None = None) -> WindowedRun:
+        start = self._entered()
+        return WindowedRun(start.home, parts, _Windows(start, layout))
+
+    def _lazy_batch(self) -> LazyBatch:
+        return LazyBatch(self._windowed(None))
+
+    def _interrupted(self) -> Result:
+        """The result of an instance that has none."""
+        error = RequestCancelledError("the batch was interrupted before this instance was finished")
+        return Result.failed(error, Profile(self._function.name))
+
+    def _entered(self) -> Start:
+        """A call that enters the background loop."""
+        start = self._start()
+        start.home.loop.check_outside()
+        return start
+
+    def _start(self) -> Start:
+        """What is read once when a call enters. Raises ``EngineError`` in a forked child that can run no program."""
+        check_process()
+        home = service()
+        constraints = home.constraints.of(resolve_grammar_cache())
+        return Start(self._function, self._variants, self.options, self.target(), home, constraints)
+
+
+class _Windows:
+    """Windows of one program's rows."""
+
+    def __init__(self, start: Start, layout: Layout | None) -> None:
+        self._start = start
+        self._layout = layout
+        self._execution: Execution | None = None
+        self._engine: Engine | None = None
+
+    @property
+    def program(self) -> str:
+        return self._start.function.name
+
+    def prepare(self, waiting: Waiting) -> Sequence[Prepared]:
+        return self._start.prepare_window(waiting, is_loaded=self._engine is not None)
+
+    async def run(self, prepared: Sequence[Prepared], on_result: OnResult, on_stopped: OnResult) -> None:
+        jobs = report_failed(prepared, on_result)
+        if not jobs:
+            return
+        if self._execution is None:
+            start = self._start
+            self._engine = start.home.engines.acquire(start.target)
+            self._execution = Execution(
+                start.function,
+                self._engine,
+                on_result,
+                seed=start.options.seed,
+                compile=start.compile,
+                limits=limits_of(start.options),
+                on_stopped=on_stopped,
+                layout=self._layout,
+            )
+        await self._execution.run(jobs)
+
+    def close(self) -> None:
+        if self._execution is not None:
+            self._execution.close()
+        if self._engine is not None:
+            self._start.home.engines.release(self._engine)
+            self._engine = None
+
+
+def _some(rows: T) -> T:
+    if not rows:
+        raise InputError("the batch is empty", remedy="give at least one instance")
+    return rows

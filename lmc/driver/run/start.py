@@ -1,0 +1,195 @@
+"""A call that has entered: instances are prepared here, and run in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmc.backend.plan import Plan
+from lmc.driver.compile.compile import MAX_VARIANTS, Variants
+from lmc.driver.compile.compiled import Compiled
+from lmc.driver.compile.constraints import compiler
+from lmc.driver.options import Options
+from lmc.driver.run.execute import Job, OnResult, execute, limits_of
+from lmc.driver.run.result import Result
+from lmc.driver.targets.service import Service
+from lmc.frontend.program.arguments import Bound, bind
+from lmc.frontend.program.function import JittedFunction
+from lmc.frontend.source.locations import user_location
+from lmc.frontend.tools.tool_calls import in_tool_loop
+from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.cached import cached_property
+from lmc.ir.engine.constraint_runtime import Compile
+from lmc.ir.engine.forks import at_work
+from lmc.ir.engine.target import Target
+from lmc.ir.errors import LmcError
+from lmc.ir.profile import Profile
+from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.runtime.events import OnEvent
+
+Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
+"""Positional and keyword arguments of one instance."""
+
+Prepared = tuple[int, Job | Result]
+"""An instance's number and what is to run, or its result where that is settled."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """A call that has entered: everything ambient is settled."""
+
+    function: JittedFunction
+    variants: Variants
+    options: Options
+    target: Target
+    home: Service
+    constraints: ConstraintCache
+
+    @property
+    def compile(self) -> Compile:
+        """What makes the constraints of a run on its target."""
+        return compiler(self.constraints, self.tokenizer)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """That of the target's folder when the call first asks; raises ``InputError`` where there is no such model."""
+        return self.home.engines.tokenizer(self.target)
+
+    def variant(self, bound: Bound) -> tuple[Compiled, Mapping[str, Any]]:
+        """The program compiled for ``bound``, and its inputs."""
+        options = self.options
+        return self.variants.find(
+            self.function,
+            bound,
+            self.target,
+            options.level,
+            self.tokenizer,
+            cache=self.constraints,
+            profile=options.profile,
+            order_sections=options.order_sections,
+        )
+
+    def prepare(self, batch: Sequence[Arguments]) -> list[Prepared]:
+        """Bind and compile each instance; a result where that fails. Loads the engine."""
+        with at_work():
+            _ = self.tokenizer  # a target that is not there is an error of the call, not of each row
+            prepared = [self._prepare_one(number, arguments) for number, arguments in enumerate(batch)]
+            self._load_engine(prepared)
+        return prepared
+
+    def prepare_window(self, waiting: deque[tuple[int, Arguments]], *, is_loaded: bool) -> list[Prepared]:
+        """``prepare`` rows that are taken off ``waiting``, by their numbers, which their random draws are keyed by.
+
+        ``is_loaded``: the call has its engine already.
+
+        These are all but those that would need more variants than are kept: rows of few variants are scheduled
+        together, and what rows of many variants have in common is little.
+        """
+        _ = self.tokenizer
+        prepared: list[Prepared] = []
+        plans: set[Plan] = set()
+        while waiting:
+            number, entry = self._prepare_one(*waiting[0])
+            if isinstance(entry, Job):
+                plans.add(entry.compiled.plan)
+                if len(plans) > MAX_VARIANTS:
+                    break
+            prepared.append((number, entry))
+            waiting.popleft()
+        if not is_loaded:
+            self._load_engine(prepared)
+        return prepared
+
+    def _prepare_one(self, number: int, arguments: Arguments) -> Prepared:
+        try:
+            bound = bind(self.function, *arguments)
+            return number, Job(number, bound, *self.variant(bound))
+        except Exception as error:  # the user's own code may raise while it is captured
+            return number, Result.failed(error, Profile(self.function.name))
+
+    def _load_engine(self, prepared: Sequence[Prepared]) -> None:
+        if any(isinstance(entry, Job) for _, entry in prepared):
+            self.home.engines.engine(self.target)
+
+    def iterate(self, prepared: Sequence[Prepared], on_event: OnEvent | None = None) -> Iterator[tuple[int, Result]]:
+        """Run what was prepared; results as they come."""
+        return iterate_in_background(self.home, lambda on_result: self.work(prepared, on_result, on_event))
+
+    async def work(self, prepared: Sequence[Prepared], on_result: OnResult, on_event: OnEvent | None = None) -> None:
+        """Run what was prepared, in the background loop."""
+        jobs = report_failed(prepared, on_result)
+        if jobs:
+            with self.home.engines.use(self.target) as engine:
+                await execute(
+                    self.function,
+                    jobs,
+                    engine,
+                    on_result,
+                    seed=self.options.seed,
+                    compile=self.compile,
+                    limits=limits_of(self.options),
+                    on_event=on_event,
+                )
+
+    def wait_for_one(self, prepared: Sequence[Prepared]) -> Result:
+        """The result of the only instance."""
+        [(_, result)] = list(self.iterate(prepared))
+        return result
+
+    async def gather(self, batch: Sequence[Arguments], on_event: OnEvent | None = None) -> list[Result]:
+        """All results in order, without blocking the loop this runs in."""
+        prepared = await asyncio.to_thread(self.prepare, batch)
+        results: dict[int, Result] = {}
+        await self.home.loop.start(self.work(prepared, results.__setitem__, on_event)).wait()
+        return [results[number] for number in range(len(batch))]
+
+
+def report_failed(prepared: Sequence[Prepared], on_result: OnResult) -> list[Job]:
+    """Report the results that are settled; gives what is to run."""
+    for number, entry in prepared:
+        if isinstance(entry, Result):
+            on_result(number, entry)
+    return [entry for _, entry in prepared if isinstance(entry, Job)]
+
+
+def iterate_in_background(
+    home: Service, work: Callable[[OnResult], Coroutine[Any, Any, None]]
+) -> Iterator[tuple[int, Result]]:
+    """What ``work`` reports while it runs in the background. Closing the iterator cancels it."""
+    check_may_wait()
+    found: queue.SimpleQueue[tuple[int, Result] | None] = queue.SimpleQueue()
+
+    async def main() -> None:
+        try:
+            await work(lambda number, result: found.put((number, result)))
+        finally:
+            found.put(None)
+
+    running = home.loop.start(main())
+    try:
+        while (entry := found.get()) is not None:
+            yield entry
+        running.result()
+    finally:
+        running.stop()
+
+
+def check_may_wait() -> None:
+    """Raise ``LmcError`` in an async tool: the tools of a program that it waits for would wait for it."""
+    if in_tool_loop():
+        raise LmcError(
+            "a program was run from an async tool, which holds up all other async tools until it is over",
+            remedy="await program.arun(…) there, or write a plain function",
+            location=user_location(),
+        )
+
+
+def raise_error(result: Result) -> Result:
+    """``result``; raises its error."""
+    if result.error is not None:
+        raise result.error
+    return result

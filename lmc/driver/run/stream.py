@@ -1,0 +1,121 @@
+"""One run, token by token."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from lmc.driver.run.result import Result
+from lmc.driver.run.start import Arguments, Start, check_may_wait, raise_error
+from lmc.ir.engine.forks import forked
+from lmc.ir.errors import InputError, RequestCancelledError
+from lmc.ir.profile import Profile
+from lmc.runtime.events import TokenEvent
+
+
+class Stream:
+    """Token events of one run, as they come. Iterating raises the run's error at its end; ``result`` is set then.
+
+    Use it in a ``with`` block, or ``close`` it, to cancel a run that is not wanted to its end. Every use
+    in a child that ``os.fork`` made during the run raises ``EngineError``.
+    """
+
+    def __init__(self, start: Start, arguments: Arguments) -> None:
+        check_may_wait()
+        self._process = os.getpid()
+        events: queue.SimpleQueue[TokenEvent | None] = queue.SimpleQueue()
+        results: dict[int, Result] = {}
+        prepared = start.prepare([arguments])
+        self._program = start.function.name
+
+        async def main() -> None:
+            try:
+                await start.work(prepared, results.__setitem__, events.put)
+            finally:
+                events.put(None)
+
+        self._results = results
+        self._events = events
+        self._over = False
+        self._running = start.home.loop.start(main())
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> TokenEvent:
+        self._check_process()
+        event = None if self._over else self._events.get()
+        if event is not None:
+            return event
+        if not self._over:
+            self._over = True
+            raise_error(self.result)
+        raise StopIteration
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def result(self) -> Result:
+        """The result; waits for the run to end, without taking its events. The run's error is ``Result.error``.
+
+        That is a ``RequestCancelledError`` where the stream was closed before the run was over.
+        """
+        self._check_process()
+        try:
+            self._running.result()
+        except RequestCancelledError as error:
+            self._results.setdefault(0, Result.failed(error, Profile(self._program)))
+        return self._results[0]
+
+    def close(self) -> None:
+        """Cancel the run, unless it is over."""
+        self._check_process()
+        self._over = True
+        self._running.stop()
+
+    def _check_process(self) -> None:
+        """Raise ``EngineError`` in a forked child: the run is in its parent."""
+        if os.getpid() != self._process:
+            raise forked()
+
+
+class AsyncStream:
+    """``Stream`` for ``async for``; the run starts with the first step."""
+
+    def __init__(self, start: Start, arguments: Arguments) -> None:
+        self._start = start
+        self._arguments = arguments
+        self._result: Result | None = None
+
+    @property
+    def result(self) -> Result:
+        """The result. Raises ``InputError`` before the last event was taken."""
+        if self._result is None:
+            raise InputError("the stream is not at its end yet", remedy="take its events first: async for …")
+        return self._result
+
+    async def __aiter__(self) -> AsyncIterator[TokenEvent]:
+        events: asyncio.Queue[TokenEvent | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def tell(event: TokenEvent | None) -> None:
+            with suppress(RuntimeError):  # the loop is closed: the engine tells what it still has, and nobody listens
+                loop.call_soon_threadsafe(events.put_nowait, event)
+
+        work = asyncio.ensure_future(self._start.gather([self._arguments], tell))
+        work.add_done_callback(lambda _: tell(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            self._result = (await work)[0]
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+        raise_error(self._result)

@@ -1,0 +1,1 @@
+"""Saved plans and their arguments."""

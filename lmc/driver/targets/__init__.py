@@ -1,0 +1,1 @@
+"""Targets and the engines that serve them."""

@@ -1,0 +1,157 @@
+"""The ambient defaults: where a program runs and what is kept on disk, if nobody says so.
+
+Read once when a call enters, passed on from there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lmc.driver.options import Wish
+from lmc.grammar.index.store import MAX_BYTES, IndexFolder, IndexStore
+from lmc.ir.engine.target import KINDS, TARGETS, WITH_PATH, Target
+from lmc.ir.errors import ConstraintError, InputError
+
+ENVIRONMENT = "LMC_TARGET"
+FALLBACK = "builtin"
+GRAMMAR_CACHE = "LMC_GRAMMAR_CACHE"
+GRAMMAR_CACHE_MB = "LMC_GRAMMAR_CACHE_MB"
+OFF = "off"
+
+
+_CACHE_SETTINGS = ("grammar_cache", "grammar_cache_mb")
+SETTINGS = (*(field.name for field in fields(Wish)), *_CACHE_SETTINGS)
+"""What ``[tool.lmc]`` may hold."""
+
+
+class DefaultBackend:
+    """What programs of ``lmc.frontend.sglang`` run on if nobody says so: one per process, as that language has it."""
+
+    def __init__(self) -> None:
+        self.chosen: Any = None
+
+
+DEFAULT_BACKEND = DefaultBackend()
+
+
+def resolve_target(wish: Wish, *, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Target:
+    """The target of a call: what ``wish`` names, else ``LMC_TARGET``, else ``[tool.lmc]``, else the built-in model.
+
+    ``[tool.lmc]`` stands in the nearest ``pyproject.toml`` at or above ``folder`` (the current one) and may hold what a
+    ``Wish`` does; all but ``target`` count for the target it names only.
+    Raises ``InputError``.
+    """
+    environment = os.environ if environment is None else environment
+    asked: dict[str, Any] = {name: value for name, value in asdict(wish).items() if value is not None}
+    spec = wish.target or environment.get(ENVIRONMENT)
+    if spec:
+        return _parse({**asked, "target": spec})
+    asked.pop("target", None)
+    _, settings = _project_settings(Path.cwd() if folder is None else folder)
+    return _parse({**settings, **asked})
+
+
+def resolve_grammar_cache(
+    *, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> IndexFolder | None:
+    """Where token indexes of constraints are kept between processes, and how many bytes of them; None for nowhere.
+
+    What ``LMC_GRAMMAR_CACHE`` names, else ``grammar_cache`` of ``[tool.lmc]`` (relative to its pyproject.toml), else
+    the user's cache. "off" is nowhere. It holds as many megabytes (of 2^20 bytes) as ``LMC_GRAMMAR_CACHE_MB`` says,
+    else ``grammar_cache_mb``, else 512: beyond that, what was used longest ago goes.
+    Raises ``InputError``, also for a folder that was named and can't be used.
+    """
+    environment = os.environ if environment is None else environment
+    here = Path.cwd() if folder is None else folder
+    place, settings = _project_settings(here)
+    named = environment.get(GRAMMAR_CACHE) or settings.get("grammar_cache")
+    if named == OFF:
+        return None
+    max_bytes = _cache_bytes(environment.get(GRAMMAR_CACHE_MB), settings)
+    if not named:
+        try:
+            return IndexFolder(IndexStore.default_folder(), max_bytes)
+        except RuntimeError:  # a user without a home
+            return None
+    base = here if environment.get(GRAMMAR_CACHE) else place
+    try:
+        return IndexFolder(IndexStore(base / Path(named).expanduser()).folder, max_bytes)
+    except ConstraintError as error:
+        raise InputError(error.cause, remedy=error.remedy) from error
+
+
+def _cache_bytes(asked: str | None, settings: Mapping[str, Any]) -> int:
+    if not asked:
+        return settings.get("grammar_cache_mb", MAX_BYTES >> 20) << 20
+    if not asked.isdecimal() or not int(asked):
+        raise InputError(
+            f"{GRAMMAR_CACHE_MB} is {asked!r}", remedy=f"give a number of megabytes, or {GRAMMAR_CACHE}=off"
+        )
+    return int(asked) << 20
+
+
+def _parse(settings: Mapping[str, Any]) -> Target:
+    """The target of settings by name; those that are left out are what ``Target`` has."""
+    options = {name: value for name, value in settings.items() if name not in _CACHE_SETTINGS}
+    spec = options.pop("target", FALLBACK)
+    if not isinstance(spec, str):
+        raise InputError(f"target is {spec!r}", remedy=f"give text: {TARGETS}")
+    _check_kind(spec)
+    return Target.parse(spec, **options)
+
+
+def _check_kind(spec: str) -> None:
+    """Raise ``InputError`` for a target that nearly is one."""
+    kind = spec.partition(":")[0]
+    near = () if kind in KINDS else difflib.get_close_matches(kind.lower(), KINDS, n=1)
+    if near:
+        wish = f"{near[0]}:{spec.partition(':')[2] or 'PATH'}" if near[0] in WITH_PATH else near[0]
+        raise InputError(
+            f"unknown target {spec!r}",
+            remedy=f"did you mean {wish!r}? There are {TARGETS}",
+        )
+
+
+def _project_settings(folder: Path) -> tuple[Path, Mapping[str, Any]]:
+    """``[tool.lmc]`` and the folder where it stands."""
+    for place in (folder, *folder.parents):
+        path = place / "pyproject.toml"
+        if path.is_file():
+            status = path.stat()
+            return place, _read_settings(path, (status.st_mtime_ns, status.st_size, status.st_ino))
+    return folder, {}
+
+
+@lru_cache(maxsize=64)
+def _read_settings(path: Path, version: tuple[int, ...]) -> Mapping[str, Any]:
+    """The settings in a file, which is read again once it has another ``version``: every call of a program asks."""
+    del version
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("lmc", {})
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} can't be read: {error}", remedy=f"correct it, or set {ENVIRONMENT}") from error
+    except AttributeError as error:
+        raise InputError(f"{path}: [tool] is no table", remedy=f"correct it, or set {ENVIRONMENT}") from error
+    if not isinstance(settings, dict):
+        raise InputError(f"{path}: tool.lmc is no table", remedy='write [tool.lmc], then target = "…"')
+    for name in settings:
+        if name not in SETTINGS:
+            raise InputError(f"{path}: [tool.lmc] has no setting {name!r}", remedy=f"use {', '.join(SETTINGS)}")
+    if not isinstance(settings.get("grammar_cache", ""), str):
+        raise InputError(f"{path}: grammar_cache is no text", remedy='name a folder, or write grammar_cache = "off"')
+    megabytes = settings.get("grammar_cache_mb", 1)
+    if not isinstance(megabytes, int) or isinstance(megabytes, bool) or megabytes < 1:
+        remedy = 'give a number of megabytes, or write grammar_cache = "off"'
+        raise InputError(f"{path}: grammar_cache_mb is {megabytes!r}", remedy=remedy)
+    try:
+        _parse(settings)
+    except InputError as error:
+        raise InputError(f"{path}: [tool.lmc]: {error.cause}", remedy=error.remedy) from error
+    return settings

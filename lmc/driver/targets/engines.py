@@ -1,0 +1,67 @@
+"""The engines that this process has started, by what the user asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from lmc.driver.options import Wish
+from lmc.driver.targets.defaults import resolve_target
+from lmc.driver.targets.service import service, service_in_use
+from lmc.ir.engine.protocol import CacheFlushing, Engine
+
+
+def adopt_engine(engine: Engine) -> str:
+    """The name of a target that stands for ``engine``, which the caller made: what a ``Wish`` takes."""
+    return service().engines.adopt(engine).spec
+
+
+def flush_cache(wish: Wish) -> bool:
+    """Forget the prefixes that the engine of ``wish`` has computed; whether there was an engine that keeps any."""
+    engine = service().engines.running(resolve_target(wish))
+    if not isinstance(engine, CacheFlushing):
+        return False
+    engine.flush_cache()
+    return True
+
+
+def engine_info(wish: Wish) -> dict[str, Any]:
+    """What the engine of ``wish`` is and has done so far, as JSON data. Loads it, unless it runs already."""
+    target = resolve_target(wish)
+    engine = service().engines.engine(target)
+    return {"target": asdict(target), **asdict(engine.info), "statistics": asdict(engine.statistics)}
+
+
+def close() -> None:
+    """Close every engine that this process has started, and free its memory: weights and KV pools.
+
+    Requests that are under way fail with an ``EngineError``; an engine that another thread loads now is not closed. A
+    later call of a program starts a new engine. Engines are closed at exit too, and where none of the last few runs
+    used them (``lmc.driver.targets.engine_cache``).
+    """
+    home = service_in_use()
+    if home is not None:
+        home.engines.close()
+
+
+@contextmanager
+def engines() -> Generator[None]:
+    """Close, at the end of the block, the engines that this process has started in it: ``with lmc.engines(): …``.
+
+    Those that ran before the block stay.
+    """
+    home = service_in_use()
+    before = [] if home is None else home.engines.all()
+    try:
+        yield
+    finally:
+        home = service_in_use()
+        if home is not None:
+            home.engines.close(but=before)
+
+
+def close_engine(wish: Wish) -> None:
+    """Close the engine of ``wish``, where it runs: what is under way on it fails. A later call starts a new one."""
+    service().engines.discard(resolve_target(wish))

@@ -1,0 +1,1 @@
+"""The language of programs: the handle ``s``, messages, options of ``gen``, spelt-out control flow."""

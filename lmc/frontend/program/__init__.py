@@ -1,0 +1,1 @@
+"""A program as an object: its function, arguments, guards, variants, and eager runs."""

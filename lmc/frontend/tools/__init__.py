@@ -1,0 +1,1 @@
+"""Tools: functions of the user's with a declared effect, and how they are called."""

@@ -1,0 +1,1 @@
+"""Automata over the tokens of a vocabulary: tables of states and masks."""

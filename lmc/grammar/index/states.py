@@ -1,0 +1,244 @@
+"""Where generations stand in an automaton over the tokens of one vocabulary, each state once."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+
+from lmc.grammar.automata.automaton import DEAD, Automaton
+from lmc.grammar.index.dead_ends import TokenPaths
+from lmc.grammar.index.index import TokenIndex
+from lmc.grammar.index.masks import Masks, Words
+from lmc.grammar.vocabulary.vocabulary import Vocabulary
+from lmc.ir.errors import ConstraintError
+
+_FOLLOWING_KEPT = 1 << 20  # steps between states that are remembered, all states together
+
+
+class State:
+    """Where a generation stands in a ``RegularConstraint``. Immutable to its users and shared by all generations.
+
+    There is one object for each state, so states of one table are equal where they are identical. What is known of
+    it is filled in when it is asked for: ``words`` (its mask), ``following`` (states by token), ``ends``, ``draft``.
+    """
+
+    __slots__ = ("__weakref__", "accepting", "draft", "ends", "following", "number", "origin", "table", "words")
+
+    def __init__(self, table: StateTable, number: int, accepting: bool, origin: tuple[State, int] | None) -> None:
+        self.table = table
+        self.number = number  # of the automaton, or of the index once there is one
+        self.accepting = accepting
+        self.origin = origin  # the state and token by which it was first reached
+        self.words: Words | None = None
+        self.following: dict[int, State] = {}
+        self.ends: bool | None = None
+        self.draft: tuple[int, ...] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Return whether the output has to end here: it may, and no token may follow."""
+        ends = self.ends
+        return self.table.is_complete(self) if ends is None else ends
+
+    def mask(self) -> Words:
+        """Tokens allowed next: bit ``i % 32`` of word ``i // 32`` is token i; EOS ids where ``accepting``.
+
+        Read-only, and the same array each time.
+        """
+        words = self.words
+        return self.table.mask_of(self) if words is None else words
+
+    def advance(self, token_id: int) -> State:
+        """The state after an allowed token that is not EOS. Raises ``ConstraintError`` for any other."""
+        following = self.following.get(token_id)
+        return self.table.state_after(self, token_id) if following is None else following
+
+    def forced(self) -> list[int]:
+        """Canonical tokens of the text that has to follow, empty where there is a choice or the output may end."""
+        draft = self.draft
+        return list(self.table.draft_of(self) if draft is None else draft)
+
+    def __repr__(self) -> str:
+        return f"State({self.number}, accepting={self.accepting})"
+
+
+class StateTable:
+    """The states that generations share, made when they are asked for: those of ``index`` once there is one.
+
+    ``lock`` is the constraint's. Masks that were handed out are kept up to ``max_mask_bytes``. ``next_table`` returns
+    the table into which generations move when the automaton of this one has taken half of its room; ``before`` has the
+    same start, with tokens that lead to an end. Raises ``ConstraintError`` where no output can be written in the tokens
+    of the vocabulary.
+    """
+
+    def __init__(
+        self,
+        automaton: Automaton,
+        vocabulary: Vocabulary,
+        lock: threading.RLock,
+        max_mask_bytes: int,
+        next_table: Callable[[], StateTable],
+        *,
+        before: StateTable | None = None,
+    ) -> None:
+        self.automaton = automaton
+        self.vocabulary = vocabulary
+        self.index: TokenIndex | None = None
+        self._lock = lock
+        self._masks = Masks(max_mask_bytes)
+        self._mask_arrays: weakref.WeakValueDictionary[int, Words] = weakref.WeakValueDictionary()
+        self._followed = 0
+        self._next_table = next_table
+        self.has_moved_in = False
+        """Whether it has states of generations that began in another table."""
+        # A vocabulary that can't write each byte may leave dead ends.
+        self._paths: TokenPaths | None = None if vocabulary.has_all_bytes else TokenPaths(automaton, vocabulary.trie)
+        if self._paths is not None:
+            if before is None:
+                self._paths.check_start()
+            else:
+                self._take_way_out(before, 0)
+        self.start = State(self, 0, automaton.accepting(0), None)
+        self._states: dict[int, State] = {0: self.start}
+        self._unbounded: dict[int, State] = {}  # what states are like as far as a token can tell
+
+    def mask_of(self, state: State) -> Words:
+        """The mask of a state that has none yet."""
+        with self._lock:
+            if state.words is not None:
+                return state.words
+            if self.index is None:
+                return self._masks.give(self._lazy_mask(state), state)
+            mask = self.index.mask_of(state.number)
+            words = self._mask_arrays.get(mask)
+            shared = self._masks.give(self.index.words(mask) if words is None else words, state)
+            self._mask_arrays[mask] = shared
+            return shared
+
+    def _lazy_mask(self, state: State) -> Words:
+        if self._paths is not None:
+            return self._walked(state)
+        number = self.automaton.unbounded(state.number, self.vocabulary.trie.longest)
+        if number == state.number:
+            return self._walked(state)
+        alike = self._unbounded.get(number)
+        if alike is None:
+            alike = self._unbounded[number] = State(self, number, state.accepting, None)
+        return self._masks.give(self._walked(alike), alike) if alike.words is None else alike.words
+
+    def is_complete(self, state: State) -> bool:
+        """Return whether an output that has come to this state has to end."""
+        with self._lock:
+            if state.ends is None:
+                if self.index is not None:
+                    state.ends = self.index.complete(state.number)
+                elif self._paths is not None:
+                    state.ends = state.accepting and not len(self._paths.walk(state.number).tokens)
+                else:
+                    state.ends = state.accepting and not self.automaton.arcs(state.number)
+            return state.ends
+
+    def state_after(self, state: State, token_id: int) -> State:
+        """The state after a token, remembered. Raises ``ConstraintError`` where it is not allowed."""
+        with self._lock:
+            number = self._step(state.number, token_id)
+            if number == DEAD:
+                raise ConstraintError(
+                    f"{self.vocabulary.describe(token_id)} may not follow here",
+                    remedy="take a token that the mask of the state allows",
+                )
+            if self._followed >= _FOLLOWING_KEPT:
+                for each in self._states.values():
+                    each.following = {}
+                self._followed = 0
+            table = self
+            if self.index is None and self.automaton.is_half_full:
+                table = self._next_table()
+            following = self._numbered(number, (state, token_id)) if table is self else table._moved(self, number)
+            state.following[token_id] = following
+            self._followed += 1
+            return following
+
+    def _numbered(self, number: int, origin: tuple[State, int] | None) -> State:
+        state = self._states.get(number)
+        if state is None:
+            accepting = self._known.accepting(number)
+            state = self._states[number] = State(self, number, accepting, origin)
+        return state
+
+    def _moved(self, table: StateTable, number: int) -> State:
+        """The state here for one of another table."""
+        self.has_moved_in = True
+        self._take_way_out(table, number)
+        return self._numbered(self.automaton.state_of(table.automaton, number), None)
+
+    def _take_way_out(self, table: StateTable, number: int) -> None:
+        """Take over that a state of another table has an end: what is found out anew may need another budget."""
+        if self._paths is not None and table._paths is not None:
+            way = table._paths.way_out(number)
+            self._paths.keep([self.automaton.state_of(table.automaton, each) for each in way])
+
+    def draft_of(self, state: State) -> tuple[int, ...]:
+        """The tokens of the text that has to follow a state, found once."""
+        with self._lock:
+            if state.draft is None:
+                data = self._known.forced_bytes(state.number)
+                state.draft = self._allowed_prefix(state.number, self.vocabulary.encode_cut(data))
+            return state.draft
+
+    @property
+    def _known(self) -> TokenIndex | Automaton:
+        return self.automaton if self.index is None else self.index
+
+    def _walked(self, state: State) -> Words:
+        if self._paths is None:
+            words = self.vocabulary.trie.walk(self.automaton, state.number).words
+        else:
+            words = self._paths.walk(state.number).words
+        if state.accepting:
+            for token_id in self.vocabulary.eos_ids:
+                words[token_id // 32] |= np.uint32(1 << token_id % 32)
+        return words
+
+    def _step(self, number: int, token_id: int) -> int:
+        vocabulary = self.vocabulary
+        if not 0 <= token_id < vocabulary.size or not vocabulary.tokens[token_id]:
+            return DEAD
+        if self.index is not None:
+            return self.index.step(number, token_id)
+        following = self.automaton.run(vocabulary.tokens[token_id], number)
+        return DEAD if following >= 0 and self._paths is not None and not self._paths.is_live(following) else following
+
+    def _allowed_prefix(self, number: int, ids: list[int]) -> tuple[int, ...]:
+        """Tokens up to the first that is not allowed; only a vocabulary that lacks bytes has such."""
+        if self._paths is None:
+            return tuple(ids)
+        for at, token_id in enumerate(ids):
+            number = self._step(number, token_id)
+            if number == DEAD:
+                return tuple(ids[:at])
+        return tuple(ids)
+
+    def adopt(self, index: TokenIndex) -> bool:
+        """Return whether every state so far has one in the index; then it is used from here on.
+
+        Not for a table that generations have moved into.
+        """
+        with self._lock:
+            numbers: dict[State, int] = {}
+            for state in self._states.values():  # in the order in which they came into being
+                number = 0 if state.origin is None else index.step(numbers[state.origin[0]], state.origin[1])
+                if number == DEAD or index.accepting(number) != state.accepting:
+                    return False
+                numbers[state] = number
+            if len(set(numbers.values())) < len(numbers):
+                return False
+            for state, number in numbers.items():
+                state.number = number
+            self._states = {number: state for state, number in numbers.items()}
+            self._unbounded = {}
+            self.index = index
+            return True

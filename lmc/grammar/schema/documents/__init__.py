@@ -1,0 +1,1 @@
+"""Schemas as documents: dialects, references, checked keywords, error positions."""

@@ -1,0 +1,252 @@
+"""The keywords of a schema that restrict values, checked; the others are annotations, and are listed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+from lmc.grammar.schema.documents.dialects import Dialect
+from lmc.grammar.schema.documents.errors import Pointer, refusal, shown
+from lmc.grammar.schema.strings.formats import BOUNDS, KNOWN, UNRESTRICTED
+
+
+class Internal(Enum):
+    """Keywords that only rewriting makes; no schema can spell them."""
+
+    NOT = auto()  # a Subschema that must not hold
+    CHOICES = auto()  # lists of Subschemas; all of one list hold
+    CLASSES = auto()  # a bit set of classes of values (`values.py`)
+    EXCLUDED = auto()  # values that are not allowed
+    NOT_PATTERN = auto()  # a regular expression that does not match
+    SOME = auto()  # a property that there has to be (``shapes.Some``)
+
+
+_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and value == int(value)
+
+
+def _is_type(value: Any) -> bool:
+    names = value if isinstance(value, list) else [value]
+    return bool(names) and all(isinstance(name, str) and name in _TYPES for name in names)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(name, str) for name in value)
+
+
+def _is_items(value: Any) -> bool:
+    return isinstance(value, dict | bool | list)
+
+
+def _is_dependencies(value: Any) -> bool:
+    return _is_map(value) and all(isinstance(each, dict | bool) or _is_names(each) for each in value.values())
+
+
+_Check = tuple[Callable[[Any], bool], str]
+
+_NUMBER: _Check = (_is_number, "a number")
+_COUNT: _Check = (_is_count, "a whole number that is not negative")
+_FLAG: _Check = (lambda value: isinstance(value, bool), "true or false")
+_TEXT: _Check = (lambda value: isinstance(value, str), "a text")
+_SCHEMA: _Check = (lambda value: isinstance(value, dict | bool), "a schema: an object, true or false")
+_SCHEMAS: _Check = (lambda value: isinstance(value, list) and bool(value), "a list of one schema or more")
+_MAP: _Check = (_is_map, "an object of schemas")
+_NAMES: _Check = (_is_names, "a list of texts")
+
+ASSERTIONS: dict[str, _Check] = {
+    "type": (_is_type, f"one of {', '.join(_TYPES)}, or a list of them"),
+    "enum": (lambda value: isinstance(value, list), "a list"),
+    "const": (lambda _: True, "any value"),
+    "minimum": _NUMBER,
+    "maximum": _NUMBER,
+    "exclusiveMinimum": _NUMBER,
+    "exclusiveMaximum": _NUMBER,
+    "multipleOf": (lambda value: _is_number(value) and value > 0, "a number above 0"),
+    "minLength": _COUNT,
+    "maxLength": _COUNT,
+    "pattern": _TEXT,
+    "format": _TEXT,
+    "contentSchema": _SCHEMA,
+    "prefixItems": _SCHEMAS,
+    "items": (_is_items, "a schema, or as in older drafts a list of schemas"),
+    "additionalItems": _SCHEMA,
+    "contains": _SCHEMA,
+    "minContains": _COUNT,
+    "maxContains": _COUNT,
+    "minItems": _COUNT,
+    "maxItems": _COUNT,
+    "uniqueItems": _FLAG,
+    "unevaluatedItems": _SCHEMA,
+    "properties": _MAP,
+    "patternProperties": _MAP,
+    "additionalProperties": _SCHEMA,
+    "unevaluatedProperties": _SCHEMA,
+    "propertyNames": _SCHEMA,
+    "required": _NAMES,
+    "minProperties": _COUNT,
+    "maxProperties": _COUNT,
+    "dependentRequired": (
+        lambda value: _is_map(value) and all(map(_is_names, value.values())),
+        "an object of lists of texts",
+    ),
+    "dependentSchemas": _MAP,
+    "dependencies": (_is_dependencies, "an object of schemas and lists of texts"),
+    "$ref": _TEXT,
+    "$dynamicRef": _TEXT,
+    "$recursiveRef": _TEXT,
+    "allOf": _SCHEMAS,
+    "anyOf": _SCHEMAS,
+    "oneOf": _SCHEMAS,
+    "not": _SCHEMA,
+    "if": _SCHEMA,
+    "then": _SCHEMA,
+    "else": _SCHEMA,
+}
+"""Keywords that restrict values, each with what its own value has to be."""
+
+# Keywords that describe values and restrict none. `discriminator` is OpenAPI's; see `combining.py` for what it adds.
+ANNOTATIONS = frozenset(
+    {
+        "$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary",
+        "contentEncoding", "contentMediaType", "default", "definitions", "deprecated", "description", "discriminator",
+        "example", "examples", "externalDocs", "readOnly", "title", "writeOnly", "xml",
+    }
+)  # fmt: skip
+
+_FLAGS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+# Annotations that the keywords beside them read.
+COMPANIONS = frozenset({"contentEncoding", "contentMediaType", "discriminator"})
+_MALFORMED_REMEDIES = {
+    "exclusiveMinimum": "write the bound here, in place of minimum, or name the older dialect in $schema",
+    "exclusiveMaximum": "write the bound here, in place of maximum, or name the older dialect in $schema",
+    "required": "list the names in the schema of the object, not in that of a property",
+}
+
+
+class Ignored(NamedTuple):
+    """A part of a schema that restricts nothing: a keyword, or the name of a format, and where it stands."""
+
+    name: str
+    cause: str
+    pointer: Pointer
+
+
+class Keywords(NamedTuple):
+    """The keywords of one schema that restrict values, as 2020-12 spells them where it can, and what is ignored."""
+
+    effective: dict[Any, Any]
+    ignored: list[Ignored]
+
+
+UNKNOWN_KEYWORD = "unknown keywords"
+UNKNOWN_FORMAT = "unknown formats"
+
+
+def read_schema(schema: Any, pointer: Pointer, dialect: Dialect) -> Keywords:
+    """Read one schema, not those in it, by the rules of its dialect.
+
+    Keywords that the dialect does not have are annotations, and so are formats that are not known. Raises
+    ``ConstraintError`` for a value that is no schema, and for a keyword with a malformed value.
+    """
+    if not isinstance(schema, dict):
+        raise refusal(pointer, f"a schema is an object, true or false, not {shown(schema)}", "write a schema here")
+    effective: dict[Any, Any] = {}
+    ignored: list[Ignored] = []
+    is_reference = dialect.ignores_siblings and isinstance(schema.get("$ref"), str)
+    for keyword, value in schema.items():
+        if keyword in COMPANIONS:
+            effective[keyword] = value
+        elif keyword in ANNOTATIONS or keyword == dialect.identifier or str(keyword).startswith("x-"):
+            continue
+        elif keyword == "nullable":
+            _read_nullable(schema, pointer, dialect, ignored)
+        elif is_reference and keyword != "$ref" and keyword in dialect.keywords:
+            ignored.append(Ignored(keyword, f"keywords beside $ref, which {dialect.name} ignores", (pointer, keyword)))
+        elif keyword == "format" and isinstance(value, str) and value in UNRESTRICTED:
+            continue
+        elif keyword in dialect.keywords:
+            cause = _reason_to_ignore(keyword, schema)
+            if cause is not None:
+                name = str(value) if cause == UNKNOWN_FORMAT else keyword
+                ignored.append(Ignored(name, cause, (pointer, keyword)))
+                continue
+            effective[keyword] = _checked(keyword, schema, pointer, dialect)
+        else:
+            cause = f"keywords that {dialect.name} does not have" if keyword in ASSERTIONS else UNKNOWN_KEYWORD
+            ignored.append(Ignored(str(keyword), cause, (pointer, str(keyword))))
+    if is_reference:
+        effective = {"$ref": effective["$ref"]}
+    if dialect.has_nullable and schema.get("nullable") is True and "type" in effective:
+        effective["type"] = [*_listed(effective["type"]), "null"]
+    _join_flags(effective)
+    if "prefixItems" in effective and isinstance(effective.get("items"), list):
+        remedy = "use items for the schema of the others"
+        raise refusal((pointer, "items"), "items is a list of schemas beside prefixItems", remedy)
+    return Keywords(effective, ignored)
+
+
+def _checked(keyword: str, schema: dict[Any, Any], pointer: Pointer, dialect: Dialect) -> Any:
+    value = schema[keyword]
+    is_flag = dialect.has_flags and isinstance(value, bool) and _FLAGS.get(keyword) in schema
+    check, expected = ASSERTIONS[keyword]
+    if keyword == "items" and isinstance(value, list) and "additionalItems" not in dialect.keywords:
+        raise refusal((pointer, keyword), "items is a list, as in older drafts", "write prefixItems")
+    if not is_flag and not check(value):
+        remedy = _MALFORMED_REMEDIES.get(keyword, "see JSON Schema 2020-12")
+        raise refusal((pointer, keyword), f"{keyword} has to be {expected}, not {shown(value)}", remedy)
+    return value
+
+
+def _reason_to_ignore(keyword: str, schema: dict[Any, Any]) -> str | None:
+    """The reason for which a keyword of the dialect restricts nothing in this schema; None where it does."""
+    value = schema[keyword]
+    if keyword == "format" and isinstance(value, str) and value not in KNOWN and value not in BOUNDS:
+        return UNKNOWN_FORMAT
+    if keyword == "additionalItems" and not isinstance(schema.get("items"), list):
+        return "additionalItems where items is no list"
+    if keyword == "contentSchema" and (
+        schema.get("contentMediaType") != "application/json" or "contentEncoding" in schema
+    ):
+        return "contentSchema of texts that are not plain application/json"
+    return None
+
+
+def _read_nullable(schema: dict[Any, Any], pointer: Pointer, dialect: Dialect, ignored: list[Ignored]) -> None:
+    at = (pointer, "nullable")
+    value = schema["nullable"]
+    if not dialect.has_nullable:
+        if value is not False:
+            ignored.append(Ignored("nullable", "keywords of OpenAPI 3.0, without which null stays forbidden", at))
+    elif not isinstance(value, bool):
+        raise refusal(at, f"nullable has to be true or false, not {shown(value)}", "see OpenAPI 3.0")
+    elif value and "type" not in schema:
+        ignored.append(Ignored("nullable", "nullable without a type beside it", at))
+
+
+def _listed(names: Any) -> list[Any]:
+    return names if isinstance(names, list) else [names]
+
+
+def _join_flags(effective: dict[Any, Any]) -> None:
+    """Write bounds with the flags of draft-04 as later drafts do."""
+    for keyword, bound in _FLAGS.items():
+        flag = effective.get(keyword)
+        if isinstance(flag, bool):
+            del effective[keyword]
+            if flag:
+                effective[keyword] = effective.pop(bound)

@@ -1,0 +1,199 @@
+"""A schema as a document: its dialect, its parts with URIs of their own, and the targets of its references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote, urljoin
+
+from lmc.grammar.schema.documents.checking import Ignored, Keywords, read_schema
+from lmc.grammar.schema.documents.dialects import dialect_of
+from lmc.grammar.schema.documents.errors import Pointer, Subschema, refusal, tokens_of
+
+_SINGLE = (
+    "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not",
+    "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
+)  # fmt: skip
+_LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
+_MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
+
+
+class Document:
+    """The whole schema. References reach into it: by JSON pointer, anchor, or the URI of a part (``$id``)."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self.dialect = dialect_of(schema)
+        self._known: dict[tuple[str, str], Subschema] = {}
+        self._read: dict[int, Keywords] = {}
+        self._own = {id(each) for each in _objects(schema)}
+        self._base = self._identifier(schema) or ""
+        self._parts: dict[str, Subschema] = {"": Subschema(schema, None), self._base: Subschema(schema, None)}
+        self._anchors: dict[tuple[str, str], Subschema] = {}
+        self._ambiguous: set[str] = set()
+        self._dynamic: dict[str, int] = {}
+        self._recursive = 0
+        for sub, base in self._places():
+            self._note(sub, base)
+
+    def keywords(self, sub: Subschema) -> dict[Any, Any]:
+        """The keywords of an object that restrict values; see ``read_schema``, whose errors it raises.
+
+        A schema that rewriting made (``negation.py``) is none of the document and is returned as it is.
+        """
+        schema, pointer = sub
+        if isinstance(schema, dict) and id(schema) not in self._own:
+            return schema
+        read = self._read.get(id(schema))
+        if read is None:
+            read = self._read[id(schema)] = self._new(schema, pointer)
+        return read.effective
+
+    def ignored(self, sub: Subschema) -> list[Ignored]:
+        """The parts of an object of the document that restrict nothing. Raises like ``keywords``."""
+        self.keywords(sub)
+        return self._read[id(sub.schema)].ignored
+
+    def parts(self) -> Iterator[Subschema]:
+        """The document and the schemas in it that keywords hold, the definitions included."""
+        return (sub for sub, _ in self._places())
+
+    def resolve(self, reference: str, pointer: Pointer) -> Subschema:
+        """The target of a ``$ref`` at ``pointer``. Raises ``ConstraintError`` where it is not in this schema."""
+        base = self._base_of(pointer)
+        known = self._known.get((base, reference))
+        if known is None:
+            known = self._known[base, reference] = self._find(base, reference, pointer)
+        return known
+
+    def resolve_dynamic(self, keyword: str, reference: str, pointer: Pointer) -> Subschema:
+        """The target of a ``$dynamicRef`` or ``$recursiveRef``.
+
+        It is that of a ``$ref``, where there is one anchor of the name. Raises ``ConstraintError`` where the references
+        that led to it would decide among several.
+        """
+        target = self.resolve(reference, pointer)
+        schema = target.schema if isinstance(target.schema, dict) else {}
+        name = reference.partition("#")[2]
+        if keyword == "$recursiveRef":
+            is_static = schema.get("$recursiveAnchor") is not True or self._recursive == 1
+        else:
+            is_static = schema.get("$dynamicAnchor") != name or self._dynamic[name] == 1
+        if not is_static:
+            raise refusal(pointer, f"{keyword} to an anchor that several schemas have is not supported", "use $ref")
+        return target
+
+    def _new(self, schema: Any, pointer: Pointer) -> Keywords:
+        read = read_schema(schema, pointer, self.dialect)
+        if pointer is not None and "$schema" in schema and dialect_of(schema) != self.dialect:
+            remedy = "write the whole schema in one dialect"
+            raise refusal((pointer, "$schema"), "a part of the schema is written in another dialect", remedy)
+        return read
+
+    def _identifier(self, schema: Any) -> str | None:
+        """The URI that an object gives itself, as it is written, without a fragment; None where it gives none."""
+        if not isinstance(schema, dict) or (self.dialect.ignores_siblings and "$ref" in schema):
+            return None
+        named = schema.get(self.dialect.identifier)
+        return named.partition("#")[0] or None if isinstance(named, str) else None
+
+    def _places(self) -> Iterator[tuple[Subschema, str]]:
+        """The schemas that keywords of the dialect hold, each once, with the base URI around it."""
+        stack = [(Subschema(self.schema, None), "")]
+        while stack:
+            sub, around = stack.pop()
+            schema, pointer = sub
+            if not isinstance(schema, dict):
+                continue
+            yield sub, around
+            named = self._identifier(schema)
+            base = around if named is None else _joined(around, named)
+            if self.dialect.ignores_siblings and "$ref" in schema and pointer is not None:
+                continue
+            for keyword, value in schema.items():
+                at = (pointer, keyword)
+                if isinstance(value, dict) and keyword in _SINGLE:
+                    stack.append((Subschema(value, at), base))
+                elif isinstance(value, list) and keyword in _LISTS:
+                    stack += [(Subschema(each, (at, index)), base) for index, each in enumerate(value)]
+                elif isinstance(value, dict) and keyword in _MAPS:
+                    stack += [(Subschema(each, (at, name)), base) for name, each in value.items()]
+
+    def _note(self, sub: Subschema, around: str) -> None:
+        """Note the URI and the anchors of a schema."""
+        schema = sub.schema
+        named = self._identifier(schema)
+        base = around if named is None else _joined(around, named)
+        if named is not None and self._parts.setdefault(base, sub).schema is not schema:
+            self._ambiguous.add(base)
+        anchors = [schema.get("$anchor"), schema.get("$dynamicAnchor")]
+        written = schema.get(self.dialect.identifier)
+        is_reference = self.dialect.ignores_siblings and "$ref" in schema
+        if isinstance(written, str) and not is_reference:
+            anchors.append(written.partition("#")[2])
+        for anchor in anchors:
+            if isinstance(anchor, str) and anchor:
+                self._anchors[base, anchor] = sub
+        dynamic = schema.get("$dynamicAnchor")
+        if isinstance(dynamic, str):
+            self._dynamic[dynamic] = self._dynamic.get(dynamic, 0) + 1
+        self._recursive += schema.get("$recursiveAnchor") is True
+
+    def _base_of(self, pointer: Pointer) -> str:
+        """The base URI of a place: that of the innermost schema around it which has one."""
+        if len(self._parts) <= 2:
+            return self._base
+        base, value = self._base, self.schema
+        for token in tokens_of(pointer):
+            if not isinstance(value, dict | list):
+                break
+            try:
+                value = value[token]  # type: ignore[index]
+            except (KeyError, IndexError, TypeError):
+                break
+            named = self._identifier(value)
+            if named is not None:
+                base = _joined(base, named)
+        return base
+
+    def _find(self, base: str, reference: str, pointer: Pointer) -> Subschema:
+        written, _, fragment = reference.partition("#")
+        uri = _joined(base, written) if written else base
+        part = self._parts.get(uri)
+        if part is None:
+            remedy = "copy that schema into $defs and refer to it there"
+            raise refusal(pointer, f"{reference!r} is not in this schema, and nothing is fetched", remedy)
+        if uri in self._ambiguous:
+            raise refusal(pointer, f"{reference!r}: several schemas have this URI", "give each its own")
+        fragment = unquote(fragment)
+        if fragment and not fragment.startswith("/"):
+            found = self._anchors.get((uri, fragment))
+            if found is None:
+                raise refusal(pointer, f"{reference!r}: there is no $anchor of this name", "correct the reference")
+            return found
+        value, place = part
+        for token in fragment.split("/")[1:]:
+            key: Any = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(value, list):
+                key = int(key) if key.isdecimal() and int(key) < len(value) else None
+            if key is None or not isinstance(value, dict | list) or (isinstance(value, dict) and key not in value):
+                raise refusal(pointer, f"{reference!r} points at nothing", "correct the reference")
+            value = value[key]
+            place = (place, key)
+        return Subschema(value, place)
+
+
+def _joined(base: str, reference: str) -> str:
+    """A reference without a fragment, resolved against a base URI."""
+    return urljoin(base, reference) if base else reference
+
+
+def _objects(value: Any) -> Iterator[dict[Any, Any]]:
+    stack = [value]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            yield value
+            stack += value.values()
+        elif isinstance(value, list):
+            stack += value

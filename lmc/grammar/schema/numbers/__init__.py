@@ -1,0 +1,1 @@
+"""Numbers of a schema: bounds and multiples, digit by digit."""

@@ -1,0 +1,1 @@
+"""Constraints of several schemas on one value, merged into shapes."""

@@ -1,0 +1,1 @@
+"""Strings of a schema: lengths, patterns, formats, embedded JSON."""

@@ -1,0 +1,1 @@
+"""The protocol of engines, the toy engine, and what engines share."""

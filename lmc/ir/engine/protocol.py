@@ -1,0 +1,306 @@
+"""The Engine protocol: what interpreter, eager mode and executor ask of a model.
+
+It lives in this leaf package, and not in ``lmc.runtime``, because the reference interpreter and eager mode run over
+any engine too, and neither may import the runtime.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+
+from lmc.ir.engine.constraint_protocol import TokenConstraint
+from lmc.ir.engine.planned import Place
+from lmc.ir.tokens.tokenizer import Tokenizer
+
+FinishReason = Literal["stop", "length", "eos"]
+JumpForward = Literal["exact", "canonical", "off"]
+JUMP_FORWARD: tuple[JumpForward, ...] = ("exact", "canonical", "off")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How tokens are drawn and when a generation ends.
+
+    ``temperature`` 0 is greedy (ties go to the lowest token id). ``top_k`` 0 means the whole vocabulary. ``stop``
+    strings and ``stop_token_ids`` end the generation and are not kept; no stop is honoured before ``min_tokens``
+    tokens. ``logprobs`` k asks for the log-probability of each kept token and of the k likeliest ones (0: only the
+    kept token's; None: none); they are those of the model, before anything below.
+
+    Logits are changed in this order before temperature and truncation, and before a greedy choice:
+
+    1. ``logit_bias``, pairs of token id and number by ascending id, is added.
+    2. ``repetition_penalty`` r: the logit of each token in prompt or generation is divided by r where it is positive
+       and multiplied by r where it is not (Keskar et al. 2019; as in transformers and vLLM). The prompt is the whole
+       context of the generation, earlier generations included.
+    3. ``frequency_penalty`` times how often the token is in this generation so far, and ``presence_penalty`` where it
+       is in it at all, are subtracted (as in OpenAI's API and vLLM). The prompt does not count.
+    """
+
+    max_tokens: int = 256
+    min_tokens: int = 0
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    logprobs: int | None = None
+
+    @property
+    def greedy(self) -> bool:
+        """True where the same prompt always gives the same tokens."""
+        return self.temperature == 0.0
+
+    @property
+    def penalizes(self) -> bool:
+        """Whether what was said before changes what comes next."""
+        return bool(self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One generation: continue ``prompt`` (token ids). ``seed`` is the 64-bit key of all its random draws.
+
+    An engine may let ``instance``s take turns, or the runs that ``place`` names; then it serves the requests of a run
+    in the order of their ranks. Those of higher ``priority`` go before others, but starve none. ``expected_tokens`` is
+    how long the generation probably gets (None: nobody knows). None of these changes an output.
+
+    A request that is not finished ``timeout`` seconds after it was submitted fails with ``RequestTimeoutError`` (None:
+    it has all the time it needs); engines that answer at once may ignore it.
+
+    With a ``constraint`` tokens that its state does not allow are not drawn: they are masked after what
+    ``SamplingParams`` does to logits and before temperature and truncation. Where the state is ``complete`` the
+    generation ends as at EOS, without a draw; there, ``min_tokens`` has no say. An output that ends otherwise (a stop,
+    ``max_tokens``) and is not allowed as it then is fails with ``ConstraintError``. ``jump_forward`` says what becomes
+    of text that has to follow: "exact": its canonical tokens are computed in one pass as a draft, and each is kept
+    only if it is what would have been drawn at its place, so tokens and log-probabilities are those of "off";
+    "canonical": they are taken as they are, and the output's tokens are those that encoding its text gives; "off":
+    token by token. Engines that gain nothing by it may treat "exact" as "off".
+    """
+
+    prompt: tuple[int, ...]
+    sampling: SamplingParams
+    seed: int = 0
+    op_id: str = ""
+    instance: int = 0
+    timeout: float | None = None
+    constraint: TokenConstraint | None = None
+    jump_forward: JumpForward = "exact"
+    place: Place | None = None
+    priority: int = 0
+    expected_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """Log-probability (natural) of one kept token, and of the likeliest tokens at its position, best first."""
+
+    token_id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a request gave.
+
+    ``token_ids`` are the tokens that stay in the context: all whole tokens before the stop text, no stop, no EOS.
+    ``remainder`` is the text of a token that straddles the start of the stop text; it becomes pending text.
+    ``text`` is everything before the stop. ``generated_tokens`` counts every token the model was asked for,
+    ``cached_tokens`` the prompt tokens that were not computed again.
+    """
+
+    token_ids: tuple[int, ...]
+    text: str
+    finish_reason: FinishReason
+    remainder: str = ""
+    matched_stop: str | int | None = None
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    generated_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRequest:
+    """Log-probabilities of several continuations of one prompt. ``prompt`` holds at least one token id.
+
+    ``instance``, ``timeout``, ``place`` and ``priority`` are those of ``Request``.
+    """
+
+    prompt: tuple[int, ...]
+    continuations: tuple[tuple[int, ...], ...]
+    op_id: str = ""
+    instance: int = 0
+    timeout: float | None = None
+    place: Place | None = None
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """``logprobs[i][j]`` is the natural log-probability of token j of continuation i given all before it."""
+
+    logprobs: tuple[tuple[float, ...], ...]
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDelta:
+    """Newly settled text of a running generation, cut at code points and never part of a stop string."""
+
+    text: str
+
+
+OnDelta = Callable[[TokenDelta], None]
+
+
+class Handle(Protocol[T]):
+    """A running request. ``future`` resolves to the result or raises an ``EngineError``; ``cancel`` is idempotent."""
+
+    @property
+    def future(self) -> Future[T]: ...
+
+    def cancel(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What a planner may know of an engine. ``context_length`` and ``kv_tokens`` are in tokens.
+
+    At most ``max_running`` requests run at once (None: as many as there are).
+    """
+
+    name: str
+    context_length: int
+    kv_tokens: int | None = None
+    max_running: int | None = None
+
+
+@dataclass(slots=True)
+class EngineStatistics:
+    """Running totals, in tokens unless the name says otherwise.
+
+    ``cached_tokens`` of ``prompt_tokens`` were in the cache, ``prefilled_tokens`` were computed. A step computes rows,
+    one per token: ``rows`` in all ``steps`` together, ``largest_step`` in the largest one. Of ``drafted_tokens``, which
+    constraints proposed, ``accepted_tokens`` were what was drawn. The engine's time is split
+    into ``model_seconds`` (attention included), ``sampling_seconds`` (drawing and scoring; on a GPU also waiting for
+    the model), ``scheduling_seconds`` (admission, pages, cache, which keys attention reads together) and
+    ``delivery_seconds`` (detokenizing, stops, stream callbacks, results). An engine leaves at 0 what it does not have.
+    """
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    prefilled_tokens: int = 0
+    generated_tokens: int = 0
+    evicted_tokens: int = 0
+    preemptions: int = 0
+    steps: int = 0
+    rows: int = 0
+    largest_step: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
+    model_seconds: float = 0.0
+    sampling_seconds: float = 0.0
+    scheduling_seconds: float = 0.0
+    delivery_seconds: float = 0.0
+
+    @property
+    def mean_rows(self) -> float:
+        """Rows per step."""
+        return self.rows / self.steps if self.steps else 0.0
+
+
+class Engine(Protocol):
+    """A model that serves requests. ``submit`` and ``score`` are thread-safe and return at once."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def info(self) -> EngineInfo: ...
+
+    @property
+    def statistics(self) -> EngineStatistics: ...
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]: ...
+
+    def score(self, request: ScoreRequest) -> Handle[Score]: ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class PrefixCaching(Protocol):
+    """Optional capability: engines that can compute a prefix once and hold on to it."""
+
+    def prefill(self, prompt: tuple[int, ...], place: Place | None = None, priority: int = 0) -> Handle[Pin]:
+        """Compute ``prompt`` (if it is not cached) and pin it until ``unpin``; the rest is as in ``Request``."""
+        ...
+
+    def unpin(self, pin: Pin) -> None: ...
+
+
+@runtime_checkable
+class CacheFlushing(Protocol):
+    """Optional capability: engines that can forget what they have computed."""
+
+    def flush_cache(self) -> None:
+        """Let no later request find a prefix that was computed before. Requests that run, and pins, keep theirs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A held prefix of ``length`` tokens. ``cached_tokens`` of them were in the cache before."""
+
+    key: int
+    length: int
+    cached_tokens: int = 0
+
+
+R = TypeVar("R", Request, ScoreRequest)
+
+
+def timed(requests: Sequence[R], timeout: float | None) -> list[R]:
+    """The requests, each to be finished ``timeout`` seconds after it is submitted (None: whenever)."""
+    return [replace(request, timeout=timeout) for request in requests]
+
+
+def derive_seed(run_seed: int, instance: int, op_id: str, iteration: int = 0, sample: int = 0) -> int:
+    """The 64-bit key of one generation's random draws; independent of batch, order and machine."""
+    text = f"{run_seed}\x00{instance}\x00{op_id}\x00{iteration}\x00{sample}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+@dataclass(slots=True)
+class DoneHandle(Generic[T]):
+    """A handle whose result is there already; for engines that answer at once."""
+
+    future: Future[T] = field(default_factory=Future)
+
+    @classmethod
+    def of(cls, value: T) -> DoneHandle[T]:
+        handle = cls()
+        handle.future.set_result(value)
+        return handle
+
+    @classmethod
+    def failed(cls, error: BaseException) -> DoneHandle[T]:
+        handle = cls()
+        handle.future.set_exception(error)
+        return handle
+
+    def cancel(self) -> None:
+        """Nothing is left to cancel."""

@@ -1,0 +1,1 @@
+"""Modules as ``.lmir`` text, both ways."""

@@ -1,0 +1,1 @@
+"""Contexts as tokens: tokenizers, chat templates, token boundaries, stop strings."""

@@ -1,0 +1,210 @@
+"""Chat templates: the tokenizer's own jinja template, rendered so that user text can't forge special tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+
+import jinja2
+
+from lmc.ir.cached import cached_property
+from lmc.ir.errors import InputError
+from lmc.ir.tokens.template_sandbox import TemplateEnvironment, TemplateLimitError, budget_for, to_json
+from lmc.ir.tokens.tokenizer import SpecialToken, Tokenizer
+
+# Unicode noncharacters, never valid in interchange: they stand for special strings that occur in user text
+# (ESCAPE index ESCAPE) and for the contents of assistant turns that hold generated tokens (SLOT index SLOT).
+_ESCAPE = "\ufdd0"
+_SLOT = "\ufdd1"
+_ESCAPES = re.compile(f"{_ESCAPE}([0-9]+){_ESCAPE}")
+_SLOTS = re.compile(f"{_SLOT}([0-9]+){_SLOT}")
+# A template that can do without the date of today gets none, so that its prompts are the same every day.
+_ASKS_FOR_A_CLOCK = re.compile(r"\bstrftime_now\s+is\b")
+
+_SYSTEM = {"role": "system", "content": "Answer in a line"}
+_TURNS = (
+    {"role": "user", "content": "Where is Oslo"},
+    {"role": "assistant", "content": "It is in Norway"},
+    {"role": "user", "content": "And how large"},
+)
+_PROBES = tuple((*system, *_TURNS[:count]) for count in (1, 2, 3) for system in ((_SYSTEM,), ()))
+"""Conversations that a template is tried with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One closed turn. ``content`` is escaped text, or a slot (see ``ChatTemplate.slot``)."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place in a rendered prompt where the parts of turn ``index`` belong."""
+
+    index: int
+
+
+Segment = str | SpecialToken | Slot
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """Renders messages with the template of ``tokenizer``."""
+
+    tokenizer: Tokenizer = field(repr=False)
+
+    def escape(self, text: str) -> str:
+        """``text`` with every special string and every escape character replaced by an escape sequence."""
+        for index, special in enumerate(self._escaped):
+            if special in text:
+                text = text.replace(special, f"{_ESCAPE}{index}{_ESCAPE}")
+        return text
+
+    @staticmethod
+    def slot(index: int) -> str:
+        """The content that stands for the parts of turn ``index``."""
+        return f"{_SLOT}{index}{_SLOT}"
+
+    def open_prefix(self, messages: Sequence[Message], role: str) -> str:
+        """Escaped prompt text up to where the content of a new turn of ``role`` begins."""
+        if role == "assistant":
+            return self._render(messages, add_generation_prompt=True)
+        probe = self.slot(len(messages))
+        rendered = self._render([*messages, Message(role, probe)], add_generation_prompt=False)
+        before, found, _ = rendered.partition(probe)
+        if not found:
+            raise InputError(
+                f"the chat template drops the content of role {role!r}",
+                remedy="use the roles that the model's template knows",
+            )
+        return before
+
+    def closed(self, messages: Sequence[Message]) -> str:
+        """Escaped prompt text of ``messages``, every one of them closed."""
+        return self._render(messages, add_generation_prompt=False)
+
+    def segments(self, rendered: str) -> list[Segment]:
+        """Cut escaped prompt text into plain text (unescaped), special tokens and slots, in order."""
+        segments: list[Segment] = []
+        for index, piece in enumerate(_SLOTS.split(rendered)):
+            if index % 2:
+                segments.append(Slot(int(piece)))
+                continue
+            if _SLOT in piece:
+                raise _cut_error()
+            for part in self.tokenizer.split_template(piece):
+                segments.append(self.unescape(part) if isinstance(part, str) else part)
+        return segments
+
+    def unescape(self, text: str) -> str:
+        """The inverse of ``escape``."""
+        pieces = _ESCAPES.split(text)
+        if any(_ESCAPE in piece for piece in pieces[::2]):
+            raise _cut_error()
+        pieces[1::2] = [self._escaped[int(index)] for index in pieces[1::2]]
+        return "".join(pieces)
+
+    @cached_property
+    def _escaped(self) -> tuple[str, ...]:
+        # The escape characters come first, so that what later replacements insert is never escaped again: their
+        # sequences hold digits only, and no special string of a tokenizer is made of digits and noncharacters.
+        return (_ESCAPE, _SLOT, *(token.text for token in self.tokenizer.special_tokens))
+
+    @cached_property
+    def _template(self) -> jinja2.Template:
+        source = self.tokenizer.chat_template
+        if source is None:
+            raise InputError(
+                "this model has no chat template, so it can't take role messages",
+                remedy="write the prompt as plain text, without system/user/assistant",
+            )
+        environment = TemplateEnvironment(trim_blocks=True, lstrip_blocks=True)
+        functions = cast("dict[str, Any]", environment.globals)
+        functions["raise_exception"] = _raise_exception
+        if not _ASKS_FOR_A_CLOCK.search(source):
+            functions["strftime_now"] = _strftime_now
+        environment.filters["tojson"] = environment.bounded(to_json, stringifies=True)
+        try:
+            with budget_for():
+                template = environment.from_string(source)
+        except TemplateLimitError as error:
+            raise self._unusable(f"fails: {error}") from error
+        except jinja2.TemplateSyntaxError as error:
+            raise self._unusable(f"is not valid jinja: {error}") from error
+        except Exception as error:  # whatever a constant expression of it raises
+            raise self._unusable(f"fails: {type(error).__name__}: {error}") from error
+        self._check_keeps_texts(template)
+        return template
+
+    def _check_keeps_texts(self, template: jinja2.Template) -> None:
+        """Raise ``InputError`` for a template that drops the text of the user or of the assistant.
+
+        Only the last turn has to be there whole, as templates may shorten older ones. A conversation that the template
+        refuses says nothing: it may refuse a system turn, or ask for one.
+        """
+        for turns in _PROBES:
+            last = turns[-1]
+            try:
+                shown = self._rendered(template, list(turns), add_generation_prompt=last["role"] == "user")
+            except jinja2.TemplateError:
+                continue
+            if last["content"] not in shown:
+                raise self._unusable(f"drops the text of the {last['role']}")
+
+    def _render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
+        turns = [{"role": message.role, "content": message.content} for message in messages]
+        template = self._template
+        try:
+            return self._rendered(template, turns, add_generation_prompt=add_generation_prompt)
+        except jinja2.TemplateError as error:
+            roles = ", ".join(message.role for message in messages)
+            raise InputError(
+                f"the chat template refuses the turns ({roles}): {error}",
+                remedy="use the order of roles that the model's template allows",
+            ) from error
+
+    def _rendered(self, template: jinja2.Template, turns: list[dict[str, str]], *, add_generation_prompt: bool) -> str:
+        """Render ``turns``. Raises ``jinja2.TemplateError`` for turns that the template refuses."""
+        variables = dict(self.tokenizer.template_variables)
+        try:
+            with budget_for(turns):
+                return template.render(
+                    messages=turns,
+                    add_generation_prompt=add_generation_prompt,
+                    tools=None,
+                    documents=None,
+                    **variables,
+                )
+        except TemplateLimitError as error:
+            raise self._unusable(f"fails: {error}") from error
+        except jinja2.TemplateError:
+            raise
+        except Exception as error:  # the template is a program of unknown origin, which may raise anything
+            raise self._unusable(f"fails: {type(error).__name__}: {error}") from error
+
+    def _unusable(self, problem: str) -> InputError:
+        """The error of a template that can't be used with any messages."""
+        model = f" of {self.tokenizer.folder}" if self.tokenizer.folder else ""
+        return InputError(
+            f"the chat template{model} {problem}",
+            remedy="correct chat_template.jinja or tokenizer_config.json of the model folder, or use another model",
+        )
+
+
+def _cut_error() -> InputError:
+    return InputError(
+        "the chat template cuts a message into pieces", remedy="use a template that puts each content in whole"
+    )
+
+
+def _raise_exception(message: str) -> None:
+    raise jinja2.TemplateError(message)
+
+
+def _strftime_now(form: str) -> str:
+    return datetime.now().strftime(form)  # noqa: DTZ005  the user's own day

@@ -1,0 +1,180 @@
+"""The pass ``apply-profile``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from lmc.ir.core import Block, Op, walk
+from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
+from lmc.ir.dialects.region_ops import CondOp, LoopOp, TryOp
+from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.errors import InputError
+from lmc.ir.ids import base_of, each_round_id
+from lmc.ir.module import Module
+from lmc.ir.profile import BranchProfile, OpProfile, Profile, RepeatProfile
+from lmc.ir.rewriter import with_regions
+from lmc.ir.wording import with_count
+from lmc.passes.apply_profile.profile_matching import Places, measured
+from lmc.passes.base import Pass, PassContext
+from lmc.passes.rewriting.new_ops import with_ops
+
+_DIGITS = 4
+_MOST_NAMED = 3
+_Region = TypeVar("_Region", CondOp, LoopOp)
+
+
+@dataclass(frozen=True)
+class ApplyProfile(Pass):
+    """Write into the module what runs in a profile measured: lengths of outputs, likely ways, rounds of loops.
+
+    ``expected_tokens`` of a generation becomes the mean length of its outputs, ``probability`` of a ``cf.cond`` the
+    share of runs that took ``then``, ``expected_rounds`` of a ``cf.loop`` the mean number of rounds. What the profile
+    measured takes the place of what is written there; of what it did not, everything stays.
+
+    Sound because all three are hints: they say what to begin first or in vain, and nothing about results. Ops and
+    measurements meet by stable ids, so a profile of an older version of the program is used as far as ids fit; remarks
+    say what does not. Where the profile has other rounds or calls at one place in the source than the module, because
+    other arguments lead to another number of them, all of them have what was measured there together. A profile of
+    another program is an ``InputError``. Without a profile nothing happens.
+
+    Before::
+
+        %2, %a = lm.gen %1 {id = "f/a", max_tokens = 64} : !ctx, !text
+        %3 = py.call eq (%a, "yes") : !bool
+        %4 = cf.cond %3 {id = "f/@cf.cond"} : !ctx ^then() {
+          ...
+
+    After::
+
+        %2, %a = lm.gen %1 {expected_tokens = 12, id = "f/a", max_tokens = 64} : !ctx, !text
+        %3 = py.call eq (%a, "yes") : !bool
+        %4 = cf.cond %3 {id = "f/@cf.cond", probability = 0.75} : !ctx ^then() {
+          ...
+    """
+
+    NAME: ClassVar[str] = "apply-profile"
+
+    def run(self, module: Module, context: PassContext) -> Module:
+        profile = context.profile
+        if profile is None:
+            return module
+        if profile.program != module.name:
+            raise InputError(
+                f"the profile is of the program {profile.program!r}, not of {module.name!r}",
+                remedy="make one with a run of this program: lmc run PROGRAM.py --profile-generate FILE",
+            )
+        walk_over = _Walk(self, module, profile, context)
+        body = walk_over.block(module.main.body)
+        walk_over.remark_misfits()
+        return module if body is module.main.body else module.with_main(body)
+
+
+class _Walk:
+    """Sets the hints of one function. Recursion is as deep as regions are nested."""
+
+    def __init__(self, owner: ApplyProfile, module: Module, profile: Profile, context: PassContext) -> None:
+        self._owner = owner
+        self._context = context
+        self._profile = profile
+        self._asked: dict[str, Op] = {}  # what a run of the program counts; of ops that share an id the first
+        for op in walk((module.main.body,)):
+            if isinstance(op, RegionOp) and op.id is not None:
+                self._asked[op.id] = op
+            elif isinstance(op, SamplingOp | SelectOp) and op.billable:
+                self._asked.setdefault(op.id, op)
+        calls = [op_id for op_id, op in self._asked.items() if not isinstance(op, RegionOp)]
+        self._measured, self._unknown = measured(calls, profile.ops)
+        self._branches = Places(profile.branches, self._asked)
+        self._repeats = Places(profile.repeats, self._asked)
+
+    def block(self, block: Block) -> Block:
+        """The block with what was measured."""
+        return with_ops(block, [self._op(op) for op in block.ops])
+
+    def remark_misfits(self) -> None:
+        """Say which ids are in the profile or in the program alone."""
+        profile = self._profile
+        places = {base_of(op_id) for op_id in self._asked}
+        places.update(map(each_round_id, list(places)))
+        # What is computed ahead of calls has ids of its own, and no calls.
+        unknown = [op_id for op_id in self._unknown if profile.ops[op_id].usage.calls]
+        unknown += [place for place in (*self._branches.together, *self._repeats.together) if place not in places]
+        if unknown:
+            message = f"the profile has {with_count(len(unknown), 'id')} that the program does not: {_listed(unknown)}"
+            self._owner.missed(self._context, None, message)
+        never = {op_id: op for op_id, op in self._asked.items() if not self._was_measured(op_id, op)}
+        if never:
+            of_all = f"{len(never)} of the {with_count(len(self._asked), 'id')} of the program"
+            message = f"the profile says nothing of {of_all}: {_listed(list(never))}"
+            self._owner.missed(self._context, next(iter(never.values())).location, message)
+
+    def _op(self, op: Op) -> Op:
+        if isinstance(op, RegionOp):
+            op = with_regions(op, [self.block(region) for region in op.regions])
+        if isinstance(op, CondOp):
+            return self._cond(op)
+        if isinstance(op, LoopOp):
+            return self._loop(op)
+        return self._generation(op) if isinstance(op, SamplingOp) else op
+
+    def _generation(self, op: SamplingOp) -> SamplingOp:
+        entry = self._measured.get(op.id, OpProfile())
+        mean = entry.mean_length
+        if mean is None or not op.billable:
+            return op
+        expected = min(int(mean + 0.5), op.max_tokens)
+        because = f"{with_count(entry.outputs, 'output')}, the longest of {with_count(entry.longest, 'token')}"
+        self._remark(op, "expected_tokens", expected, because)
+        return op if op.expected_tokens == expected else dataclasses.replace(op, expected_tokens=expected)
+
+    def _cond(self, op: CondOp) -> CondOp:
+        entry = self._branch(op)
+        if entry.probability is None:
+            return op
+        because = f"then {_times(entry.then)}, otherwise {_times(entry.otherwise)}"
+        return self._with_hint(op, "probability", entry.probability, because)
+
+    def _loop(self, op: LoopOp) -> LoopOp:
+        entry = self._repeat(op)
+        if entry.mean is None:
+            return op
+        because = f"{with_count(entry.runs, 'run')}, the longest of {with_count(entry.most, 'round')}"
+        return self._with_hint(op, "expected_rounds", entry.mean, because)
+
+    def _with_hint(self, op: _Region, name: str, measurement: float, because: str) -> _Region:
+        value = round(measurement, _DIGITS)
+        self._remark(op, name, value, because)
+        return op if getattr(op, name) == value else dataclasses.replace(op, **{name: value})
+
+    def _branch(self, op: RegionOp) -> BranchProfile:
+        return self._branches.find(op.id or "") or BranchProfile()
+
+    def _repeat(self, op: RegionOp) -> RepeatProfile:
+        """What was measured of an op that repeats; of a loop that was split also what its other part says."""
+        op_id = op.id or ""
+        return self._repeats.find(op_id) or self._repeats.find(each_round_id(op_id)) or RepeatProfile()
+
+    def _was_measured(self, op_id: str, op: Op) -> bool:
+        if not isinstance(op, RegionOp):
+            return op_id in self._measured
+        return (self._branch(op).probability if isinstance(op, CondOp | TryOp) else self._repeat(op).mean) is not None
+
+    def _remark(self, op: CondOp | LoopOp | SamplingOp, name: str, new: object, because: str) -> None:
+        old = getattr(op, name)
+        if new != old:
+            instead = "" if old is None else f", not {old}"
+            self._owner.applied(self._context, op.location, f"{name} of {op.id!r} is {new}{instead} ({because})")
+
+
+def _listed(op_ids: Sequence[str]) -> str:
+    """A few ids, and how many there are besides."""
+    shown = ", ".join(f"{op_id[:80]!r}" for op_id in sorted(op_ids)[:_MOST_NAMED])
+    more = len(op_ids) - _MOST_NAMED
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _times(count: int) -> str:
+    return "never" if not count else "once" if count == 1 else f"{count} times"

@@ -1,0 +1,212 @@
+"""The folds of ``canonicalize`` on texts and Python values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from lmc.ir.core import Attribute, Block, Value
+from lmc.ir.dialects.core_ops import ConcatOp, HostCallOp, PyCallOp
+from lmc.ir.errors import Location
+from lmc.ir.types import TEXT
+from lmc.passes.analysis.escape import exposed_values
+from lmc.passes.canonicalize.folding import fold_call
+from lmc.passes.canonicalize.peephole import AbsorbingWalk
+from lmc.passes.canonicalize.rope import Rope
+from lmc.passes.rewriting.new_ops import make_op
+
+# A text that several ops use is copied into them only where it is short, so that modules can't blow up.
+_SHARED_SIZE = 16
+_SHARED_CHARACTERS = 1024
+# All copies of one text together, or of the separator of one join.
+_COPIED_CHARACTERS = 16_384
+_SHORT_SEPARATOR = 64
+
+
+class TextWalk(AbsorbingWalk):
+    """The walk as far as it concerns texts and values. ``constants`` are values known to be a literal."""
+
+    def __init__(self, block: Block) -> None:
+        super().__init__(block)
+        self.exposed = exposed_values(block)
+        self.constants: dict[Value, Attribute] = {}
+        self.kept_lists: set[Value] = set()
+        self.folded: list[Value] = []
+
+    def drop_folded(self) -> None:
+        """Take out the calls of the open block whose results stand as literals everywhere."""
+        for value in self.folded:
+            if not self.uses[value]:
+                self.remove(value)
+        self.folded.clear()
+
+    def concat(self, op: ConcatOp) -> None:
+        """``text.concat``: in the shortest form; one text alone stands for the op."""
+        rope = self.rope_of(op.text)
+        if len(rope.pieces) == 1 and isinstance(rope.pieces[0], Value):
+            self.forward(dataclasses.replace(op, text=rope.pieces), rope.pieces[0])
+            return
+        self.ropes[op.results[0]] = rope
+        self.emit(op)
+
+    def rope_of(self, text: Sequence[str | Value]) -> Rope:
+        """The text of an op, with what its parts stand for."""
+        return Rope([self._piece(part) for part in text])
+
+    def _piece(self, part: str | Value) -> str | Value | Rope:
+        """What stands for ``part`` in the op that uses it: the parts of a text that is short or of no other use."""
+        if isinstance(part, str):
+            return part
+        constant = self.constants.get(part)
+        if isinstance(constant, str) and len(constant) <= _SHARED_CHARACTERS:
+            self.uses[part] -= 1
+            return constant
+        before = self.definition(part)
+        if not isinstance(before, ConcatOp):
+            return part
+        rope = self.ropes[part]
+        if self.uses[part] == 1 and self.is_here(part):
+            self.absorb(part)
+            return rope
+        if not self._may_copy(part, rope):
+            return part
+        self.uses[part] -= 1
+        self.uses.update(rope.values())
+        return rope
+
+    def _may_copy(self, text: Value, rope: Rope) -> bool:
+        """Whether ``text`` is so short that each of its users may hold it."""
+        if rope.size > _SHARED_SIZE or rope.characters > _SHARED_CHARACTERS:
+            self.expect(text, 1)
+            return False
+        copies = _COPIED_CHARACTERS // max(rope.characters, 1)
+        return self.expect(text, copies)
+
+    def py_call(self, op: PyCallOp) -> None:
+        """``py.call``: run now where it can be, a text where it gives one."""
+        op = self.with_literals(op)
+        if not op.operands:
+            folded = fold_call(op.function, op.arguments, op.keywords, op.results[0].type)
+            if folded is not None:
+                self._fold(op, folded.value)
+                return
+        same = self._same_text(op)
+        if same is not None:
+            self.forward(op, same)
+            return
+        text = self._as_parts(op)
+        if text is None:
+            self.emit(op)
+            return
+        self.uses.update(part for part in text if isinstance(part, Value))
+        self._release(op)
+        self.concat(make_op(ConcatOp, op.results, op.location, text=text))
+
+    def _release(self, op: PyCallOp) -> None:
+        """Give up the operands of ``op``, and a list among them that nobody else uses."""
+        self.uses.subtract(op.operands)
+        for value in op.operands:
+            listed = self.definition(value)
+            if isinstance(listed, PyCallOp) and not listed.may_raise and not self.uses[value]:
+                self.remove(value)
+                self.uses.subtract(listed.operands)
+
+    def _fold(self, op: PyCallOp, value: Attribute) -> None:
+        if isinstance(value, str) and op.results[0].type == TEXT:
+            self.concat(make_op(ConcatOp, op.results, op.location, text=(value,)))
+            return
+        # There is no op for other literals: users take the value, and the call goes where none needs its result.
+        self.constants[op.results[0]] = value
+        self.folded.append(op.results[0])
+        self.emit(op)
+
+    def define(self, value: Value, literal: Attribute, location: Location | None) -> None:
+        """Give ``value``, which no op gives any more, as the literal that it is known to be."""
+        if isinstance(literal, str) and value.type == TEXT:
+            self.concat(make_op(ConcatOp, (value,), location, text=(literal,)))
+            return
+        self.constants[value] = literal
+        self.folded.append(value)
+        self.emit(make_op(PyCallOp, (value,), location, function="choose", arguments=(True, literal, literal)))
+
+    def _same_text(self, op: PyCallOp) -> Value | None:
+        """The argument that ``op`` gives back unchanged, if it does."""
+        if op.keywords:
+            return None
+        match op.function, op.arguments:
+            case ("str", (Value(type=kind) as text,)) | ("format", (Value(type=kind) as text,)) if kind == TEXT:
+                return text
+            case "format", (Value(type=kind) as text, "") if kind == TEXT:
+                return text
+            case "choose", (bool(condition), when_true, when_false):
+                chosen = when_true if condition else when_false
+                return chosen if isinstance(chosen, Value) and chosen.type == op.results[0].type else None
+            case _:
+                return None
+
+    def _as_parts(self, op: PyCallOp) -> tuple[Any, ...] | None:
+        """The parts whose concatenation ``op`` gives, if it is one."""
+        if op.keywords or op.results[0].type != TEXT:
+            return None
+        match op.function, op.arguments:
+            case "add", (left, right) if _is_text(left) and _is_text(right):
+                return (left, right)
+            case "str.join", (separator, Value() as items) if _is_text(separator):
+                return self._joined(separator, items)
+            case _:
+                return None
+
+    def _joined(self, separator: Attribute | Value, items: Value) -> tuple[Any, ...] | None:
+        listed = self.definition(items)
+        if not isinstance(listed, PyCallOp) or listed.function not in ("list", "tuple") or listed.keywords:
+            return None
+        texts = listed.arguments
+        if not all(map(_is_text, texts)) or not _is_short(separator, len(texts)):
+            return None
+        if items in self.exposed:
+            self.kept_lists.add(items)
+            return None
+        if len(texts) > _SHARED_SIZE and not self.expect(items, 1):
+            return None
+        parts: list[Any] = []
+        for text in texts:
+            parts += [separator, text]
+        return tuple(parts[1:])
+
+    def host_call(self, op: HostCallOp) -> None:
+        """``host.call``: with the literals that its arguments are known to be."""
+        self.emit(self.with_literals(op))
+
+    def with_literals(self, op: Any, field: str = "arguments") -> Any:
+        """``op`` with the values in ``field`` replaced by the literals they are known to be."""
+        held = getattr(op, field)
+        entries = tuple(map(self.literal, held))
+        if all(new is old for new, old in zip(entries, held, strict=True)):
+            return op
+        self.uses.subtract(op.operands)
+        new = dataclasses.replace(op, **{field: entries})
+        self.uses.update(new.operands)
+        return new
+
+    def literal(self, argument: Any) -> Any:
+        """The literal that ``argument`` is known to be, else ``argument``."""
+        if not isinstance(argument, Value):
+            return argument
+        if argument in self.constants:
+            return self.constants[argument]
+        rope = self.ropes.get(argument) if argument.type == TEXT else None
+        if rope is None or not rope.is_literal or not self._may_copy(argument, rope):
+            return argument
+        return rope.text()
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, str) or (isinstance(part, Value) and part.type == TEXT)
+
+
+def _is_short(separator: Attribute | Value, count: int) -> bool:
+    """Whether ``separator`` may be written between ``count`` texts."""
+    if not isinstance(separator, str) or len(separator) <= _SHORT_SEPARATOR:
+        return True
+    return len(separator) * count <= _COPIED_CHARACTERS

@@ -1,0 +1,1 @@
+"""The pass ``kv-liveness``, and hints in other passes."""

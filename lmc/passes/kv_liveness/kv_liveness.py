@@ -1,0 +1,262 @@
+"""The pass ``kv-liveness``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import ClassVar
+
+from lmc.ir.core import Block, Op, Value
+from lmc.ir.dialects.cache_hints import FreeOp, KeepOp
+from lmc.ir.dialects.core_ops import GenOp, PrefillOp, SelectOp
+from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.errors import InputError, Location
+from lmc.ir.rewriter import with_regions
+from lmc.ir.types import CTX
+from lmc.ir.wording import with_count
+from lmc.passes.analysis.context_lengths import ContextLengths
+from lmc.passes.base import FunctionPass, PassContext
+from lmc.passes.hoist_prefixes.prefix_tree import Measure
+from lmc.passes.kv_liveness.call_waves import CallWaves
+from lmc.passes.kv_liveness.context_uses import ContextUses, Use, uses_in
+from lmc.passes.kv_liveness.kv_hints import without_hints
+from lmc.passes.rewriting.new_ops import make_op, with_ops
+
+_ATTENTION = 20_000
+"""Tokens of a prefix that cost as much again for attention: keys that cost as much as a row of weights, times two."""
+
+
+@dataclass(frozen=True)
+class KvLiveness(FunctionPass):
+    """Say how long what is in the KV cache for a context is needed, and when it is used next.
+
+    A call leaves the KV of its prompt and its answer in the cache, a prefill that of its prefix. Where a later call
+    goes on from there, ``lm.keep`` says in which wave, so that an engine that has to make room evicts what is used
+    later or never. After each wave of uses another ``lm.keep`` says when the next one is; after the last use
+    ``lm.free`` ends it. A context is followed through text that is appended, into regions and out of them, and into
+    later rounds of a loop. Of a context from which no call goes on nothing is said.
+
+    A prefix that ``lm.prefill`` has pinned takes room until its ``lm.free``. Holding a token for a wave counts as
+    computing ``wave_cost`` tokens: once the uses that are left save less than their waves cost, the prefix is let go,
+    and computed again if it has been evicted by then. A token of a long prefix costs more to compute, as it attends to
+    those before it: that of one with 20,000 tokens twice as much as one of a few. Short ones are not pinned at all
+    (``minimum_tokens`` of hoist-prefixes).
+
+    Sound everywhere, since ``lm.keep`` and ``lm.free`` are hints, which change no result.
+
+    ``wave_cost``: 0 holds every pinned prefix to its last use.
+
+    Before::
+
+        %1 = lm.prefill %0 : !ctx
+        %2, %a = lm.gen %1 {group = "g0", id = "f/a", wave = 0} : !ctx, !text
+        %3, %b = lm.gen %1 {group = "g0", id = "f/b", wave = 0} : !ctx, !text
+        %4 = lm.extend %2 ["So: ", %b] : !ctx
+        %5, %c = lm.gen %4 {id = "f/c", wave = 1} : !ctx, !text
+
+    After::
+
+        %1 = lm.prefill %0 : !ctx
+        lm.keep %1 {next_use = 0}
+        %2, %a = lm.gen %1 {group = "g0", id = "f/a", wave = 0} : !ctx, !text
+        lm.keep %2 {next_use = 1}
+        %3, %b = lm.gen %1 {group = "g0", id = "f/b", wave = 0} : !ctx, !text
+        lm.free %1 (%2, %3)
+        %4 = lm.extend %2 ["So: ", %b] : !ctx
+        %5, %c = lm.gen %4 {id = "f/c", wave = 1} : !ctx, !text
+        lm.free %2 (%5)
+    """
+
+    NAME: ClassVar[str] = "kv-liveness"
+
+    wave_cost: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.wave_cost <= 1.0:
+            raise InputError(f"wave_cost is {self.wave_cost}", remedy="give a number between 0.0 and 1.0")
+
+    def rewrite(self, block: Block, context: PassContext) -> Block:
+        return _Liveness(self, without_hints(block), context).rewritten()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a context comes to its block: after ``op`` at ``index``, which ends in ``wave``, or at the beginning."""
+
+    op: Op | None
+    index: int
+    wave: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A context that later calls go on from, with its ``uses`` in its block, in order of waves.
+
+    ``escapes``: it flows on from the end of the block; ``leaves`` is the wave of the first use there (None: none).
+    ``waves`` are those of all uses, each once; of one that leaves there is the first.
+    """
+
+    value: Value
+    place: _Place
+    uses: tuple[Use, ...]
+    escapes: bool
+    leaves: int | None
+    waves: tuple[int, ...]
+
+    @property
+    def location(self) -> Location | None:
+        """The user's line."""
+        return None if self.place.op is None else self.place.op.location
+
+
+class _Liveness:
+    """The hints of one function. Recursion is as deep as regions are nested."""
+
+    def __init__(self, owner: KvLiveness, body: Block, context: PassContext) -> None:
+        self._owner = owner
+        self._context = context
+        self._body = body
+        self._waves = CallWaves(body)
+        self._uses = ContextUses(body, self._waves)
+        self._lengths = ContextLengths(context)
+
+    def rewritten(self) -> Block:
+        """The function's body with hints."""
+        return self._block(self._body)
+
+    def _block(self, block: Block) -> Block:
+        for value in _contexts(block.parameters):
+            self._lengths.start(value)
+        rewritten: list[Op] = []
+        for op in block.ops:
+            for value in _contexts(op.results):
+                self._lengths.add(op, value)
+            rewritten.append(with_regions(op, [self._block(region) for region in op.regions]))
+        hints = _Hints(self._waves, block)
+        for kept in self._kept(block):
+            self._follow(kept, hints)
+        return with_ops(block, hints.among(rewritten))
+
+    def _kept(self, block: Block) -> Iterator[_Kept]:
+        """The contexts of a block whose part of the cache is used again."""
+        found = uses_in(block, self._waves)
+        places: list[tuple[_Place, Sequence[Value]]] = []
+        if block is not self._body and not self._waves.asking.isdisjoint(block.ops):
+            places.append((_Place(None, -1, self._waves.start[block]), block.parameters))
+        for index, op in enumerate(block.ops):
+            if _leaves_cached(op):
+                places.append((_Place(op, index, self._waves.wave[op] + self._waves.length[op]), op.results))
+        for place, values in places:
+            for value in _contexts(values):
+                if value in self._uses.first:
+                    yield self._kept_at(place, value, found.get(value, ()), block)
+
+    def _kept_at(self, place: _Place, value: Value, uses: Sequence[Use], block: Block) -> _Kept:
+        inside = sorted((use for use in uses if not use.op.IS_TERMINATOR), key=lambda use: (use.wave, use.index))
+        escapes = len(inside) < len(uses)
+        leaves = self._uses.flows_to(block.terminator.operands) if escapes else None
+        waves = sorted({use.wave for use in inside} | ({leaves} if leaves is not None else set()))
+        return _Kept(value, place, tuple(inside), escapes, leaves, tuple(waves))
+
+    def _follow(self, kept: _Kept, hints: _Hints) -> None:
+        """The hints about one context."""
+        hints.add(KeepOp, kept, (), self._uses.first[kept.value])  # a region may begin long before it uses it
+        let_go = self._let_go_after(kept) if isinstance(kept.place.op, PrefillOp) else None
+        for number, (wave, group) in enumerate(groupby(kept.uses, key=lambda use: use.wave)):
+            later = kept.waves[number + 1] if number + 1 < len(kept.waves) else None
+            if later is not None and wave == let_go:
+                hints.add(FreeOp, kept, [use for use in kept.uses if use.wave <= wave], later)
+                self._remark_let_go(kept, number)
+                return
+            if later is not None:
+                hints.add(KeepOp, kept, list(group), later)
+        if not kept.escapes:
+            hints.add(FreeOp, kept, kept.uses, None)
+        self._remark(kept)
+
+    def _let_go_after(self, kept: _Kept) -> int | None:
+        """The wave after which a pinned prefix costs more than it saves."""
+        waves, worth = kept.waves, self._worth(kept)
+        for number, wave in enumerate(waves[:-1]):
+            if worth * (len(waves) - number - 1) < self._owner.wave_cost * (waves[-1] - wave):
+                return wave
+        return None
+
+    def _worth(self, kept: _Kept) -> float:
+        """What a token of a context costs to compute, as a multiple of one that attends to nothing."""
+        return 1 + self._lengths.whole(kept.value).tokens / _ATTENTION
+
+    def _remark(self, kept: _Kept) -> None:
+        if kept.waves[-1] == kept.place.wave:  # by calls that begin right then
+            return
+        count = len(kept.uses) + (kept.leaves is not None)
+        uses = with_count(count, "use")
+        behind = ", one of them behind its block" if kept.leaves is not None else ""
+        self._owner.applied(
+            self._context,
+            kept.location,
+            f"{self._lengths.whole(kept.value)} are kept from wave {kept.place.wave} to wave {kept.waves[-1]}, "
+            f"for {uses}{behind}",
+        )
+
+    def _remark_let_go(self, kept: _Kept, number: int) -> None:
+        length = self._lengths.whole(kept.value)
+        wave, last = kept.waves[number], kept.waves[-1]
+        saved = _times(length, self._worth(kept) * (len(kept.waves) - number - 1))
+        cost = _times(length, self._owner.wave_cost * (last - wave))
+        self._owner.applied(
+            self._context,
+            kept.location,
+            f"a pinned prefix of {length} is let go after wave {wave}: until wave {last} it would save {saved}, but "
+            f"take room worth {cost} (wave_cost={self._owner.wave_cost:g})",
+        )
+
+
+class _Hints:
+    """The hints of one block, by the index of the op that they come after."""
+
+    def __init__(self, waves: CallWaves, block: Block) -> None:
+        self._start = waves.start[block]
+        self._after: dict[int, list[Op]] = {}
+
+    def add(self, kind: type[KeepOp | FreeOp], kept: _Kept, uses: Sequence[Use], wave: int | None) -> None:
+        """A hint after ``uses``. None where one of them gives nothing that could be waited for."""
+        if not all(use.op.results for use in uses):
+            return
+        ordered = sorted(uses, key=lambda use: use.index)
+        after = tuple(_waited_for(use.op) for use in ordered)
+        next_use = None if wave is None else wave - self._start
+        hint = make_op(kind, (), kept.location, context=kept.value, after=after, next_use=next_use)
+        self._after.setdefault(ordered[-1].index if ordered else kept.place.index, []).append(hint)
+
+    def among(self, ops: Sequence[Op]) -> list[Op]:
+        """``ops`` with the hints after each, those first that keep something."""
+        found = list(self._after.get(-1, ()))
+        for index, op in enumerate(ops):
+            found.append(op)
+            found += sorted(self._after.get(index, ()), key=lambda hint: isinstance(hint, FreeOp))
+        return found
+
+
+def _waited_for(op: Op) -> Value:
+    """What of an op's results a hint waits for: the context that it gives, if it gives one."""
+    return next(iter(_contexts(op.results)), op.results[0])
+
+
+def _contexts(values: Iterable[Value]) -> list[Value]:
+    return [value for value in values if value.type == CTX]
+
+
+def _leaves_cached(op: Op) -> bool:
+    """Whether what the op gives is in the cache then, by the op itself, for this instance alone."""
+    if isinstance(op, PrefillOp):
+        return op.scope == "instance"
+    return isinstance(op, RegionOp) or (op.billable and isinstance(op, GenOp | SelectOp))
+
+
+def _times(length: Measure, factor: float) -> str:
+    """The cost of computing a prefix so many times."""
+    return with_count(round(length.tokens * factor), "token") + (
+        f" and {factor:g} times its texts" if length.unknown else ""
+    )

@@ -1,0 +1,137 @@
+"""What waits for what, in rounds of model calls."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from lmc.ir.core import Block, Op
+from lmc.ir.dialects.core_ops import SampleOp
+from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.ordering import Objects, waits_of
+
+
+class CallLengths:
+    """How many rounds of model calls ops take: one each, with regions as many as follow each other inside.
+
+    Each region counts once, since nobody knows how often it will run; of regions of which one runs, the longest counts.
+    ``objects`` are those of ``lmc.ir.ordering.waits_of``.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._known: dict[RegionOp, int] = {}
+
+    def of(self, op: Op) -> int:
+        """The rounds of one op. Recursion is as deep as regions are nested."""
+        if not isinstance(op, RegionOp):
+            return int(op.billable)
+        if op not in self._known:
+            inside = map(self._of_block, op.regions) if op.billable else ()
+            self._known[op] = max(inside, default=0) if op.EXCLUSIVE else sum(inside)
+        return self._known[op]
+
+    def _of_block(self, block: Block) -> int:
+        lengths = [self.of(op) for op in block.ops]
+        return rounds_in_all(earliest_rounds(lengths, waits_of(block.ops, self._objects)), lengths)
+
+
+def weight_of(op: Op) -> int:
+    """Return how many requests of the op run at once; for an op with regions, of which nobody knows, one."""
+    return op.n if isinstance(op, SampleOp) else 1
+
+
+def rounds_in_all(rounds: Sequence[int], lengths: Sequence[int]) -> int:
+    """Return how many rounds there are where op i begins in round ``rounds[i]``."""
+    return max((start + length for start, length in zip(rounds, lengths, strict=True)), default=0)
+
+
+def earliest_rounds(lengths: Sequence[int], waits: Sequence[Sequence[int]]) -> list[int]:
+    """For each op the number of rounds on the longest way to it."""
+    rounds: list[int] = []
+    for needed in waits:
+        rounds.append(max([rounds[index] + lengths[index] for index in needed], default=0))
+    return rounds
+
+
+def values_after(values: Sequence[float], waits: Sequence[Sequence[int]]) -> list[float]:
+    """For each op the most that ``values`` come to on a way from it to the end, itself included."""
+    after = [0.0] * len(values)
+    for index in range(len(values) - 1, -1, -1):
+        after[index] += values[index]
+        for earlier in waits[index]:
+            after[earlier] = max(after[earlier], after[index])
+    return after
+
+
+def limited_rounds(
+    ops: Sequence[Op],
+    lengths: Sequence[int],
+    waits: Sequence[Sequence[int]],
+    width: int,
+    urgency: Sequence[float] | None = None,
+) -> list[int]:
+    """As ``earliest_rounds`` where at most ``width`` requests begin in a round.
+
+    List scheduling: of the calls that are ready, those with the longest way to the end go first (Graham 1969, Hu 1961):
+    in rounds, or by ``urgency``. One call of more than ``width`` requests has a round of its own.
+    """
+    schedule = _Schedule(ops, lengths, waits, values_after(lengths, waits) if urgency is None else urgency)
+    schedule.run(width)
+    return schedule.rounds
+
+
+class _Schedule:
+    """A list scheduler: ``rounds[i]`` is the first round in which op i can run, for a call the one in which it does."""
+
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        lengths: Sequence[int],
+        waits: Sequence[Sequence[int]],
+        urgency: Sequence[float],
+    ) -> None:
+        self.rounds = [0] * len(ops)
+        self._ops = ops
+        self._lengths = lengths
+        self._urgency = urgency
+        self._missing = [len(needed) for needed in waits]
+        self._followers: list[list[int]] = [[] for _ in ops]
+        for index, needed in enumerate(waits):
+            for earlier in needed:
+                self._followers[earlier].append(index)
+        self._free = [index for index, count in enumerate(self._missing) if not count]
+        self._ready: list[tuple[float, int]] = []
+        self._running: list[tuple[int, int]] = []
+
+    def run(self, width: int) -> None:
+        """Fill round after round with at most ``width`` requests."""
+        current = 0
+        while self._free or self._ready or self._running:
+            while self._running and self._running[0][0] <= current:
+                self._finish(heapq.heappop(self._running)[1], current)
+            self._settle()
+            room = width
+            while self._ready and (room == width or weight_of(self._ops[self._ready[0][1]]) <= room):
+                _, index = heapq.heappop(self._ready)
+                room -= weight_of(self._ops[index])
+                self.rounds[index] = current
+                heapq.heappush(self._running, (current + self._lengths[index], index))
+            current += 1
+
+    def _settle(self) -> None:
+        """Finish what is no call; the calls that are free now wait for room."""
+        while self._free:
+            index = self._free.pop()
+            if self._lengths[index]:
+                heapq.heappush(self._ready, (-self._urgency[index], index))
+            else:
+                self._finish(index, self.rounds[index])
+
+    def _finish(self, index: int, available: int) -> None:
+        """Op ``index`` is finished before round ``available``."""
+        for follower in self._followers[index]:
+            self.rounds[follower] = max(self.rounds[follower], available)
+            self._missing[follower] -= 1
+            if not self._missing[follower]:
+                self._free.append(follower)

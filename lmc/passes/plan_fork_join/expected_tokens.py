@@ -1,0 +1,53 @@
+"""How many tokens are expected to be generated from an op to the end of its block, one call after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lmc.ir.core import Block, Op, walk
+from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.dialects.region_ops import CondOp, LoopOp
+from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.ordering import Objects, waits_of
+from lmc.passes.plan_fork_join.dependences import values_after
+
+
+class ExpectedTokens:
+    """Tokens on the longest way through ops, and one for each call, which takes a step even where it says nothing.
+
+    A generation of which nothing is expected counts as one that is not come to. A conditional has the mean of its arms,
+    the longer one where their probability is not known; a loop its rounds, one where nobody knows how many; elements of
+    a map or a race run at the same time. ``objects`` are those of ``lmc.ir.ordering.waits_of``.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._known: dict[RegionOp, float] = {}
+
+    def after(self, ops: Sequence[Op], waits: Sequence[Sequence[int]]) -> list[float]:
+        """For each op the tokens on the longest way from it to the end, itself included."""
+        return values_after([self._of(op) for op in ops], waits)
+
+    def _of(self, op: Op) -> float:
+        if not op.billable:
+            return 0.0
+        if not isinstance(op, RegionOp):
+            return 1.0 + ((op.expected_tokens or 0) if isinstance(op, SamplingOp) else 0)
+        if op not in self._known:
+            self._known[op] = self._of_regions(op)
+        return self._known[op]
+
+    def _of_regions(self, op: RegionOp) -> float:
+        inside = [max(self.after(region.ops, waits_of(region.ops, self._objects))) for region in op.regions]
+        if isinstance(op, CondOp):
+            then, otherwise = inside
+            return max(inside) if op.probability is None else otherwise + (then - otherwise) * op.probability
+        if isinstance(op, LoopOp):
+            condition, body = inside
+            return condition + (condition + body) * (1.0 if op.expected_rounds is None else op.expected_rounds)
+        return sum(inside)
+
+
+def expects_anything(block: Block) -> bool:
+    """Return whether it is known of a generation how long its outputs are."""
+    return any(isinstance(op, SamplingOp) and op.expected_tokens is not None for op in walk((block,)))

@@ -1,0 +1,272 @@
+"""The pass ``plan-fork-join``."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lmc.ir.core import Block, Effect, Op, walk
+from lmc.ir.dialects.core_ops import PrefillOp, SamplingOp, SelectOp
+from lmc.ir.dialects.region_ops import guarded_ops
+from lmc.ir.dialects.regions import RegionOp, is_write
+from lmc.ir.errors import InputError
+from lmc.ir.ordering import objects_of, uses, waits_of
+from lmc.ir.rewriter import with_regions
+from lmc.ir.types import CTX
+from lmc.ir.wording import with_count
+from lmc.passes.base import FunctionPass, PassContext
+from lmc.passes.kv_liveness.kv_hints import without_hints
+from lmc.passes.plan_fork_join.dependences import CallLengths, earliest_rounds, limited_rounds, rounds_in_all
+from lmc.passes.plan_fork_join.expected_tokens import ExpectedTokens, expects_anything
+from lmc.passes.rewriting.new_ops import with_ops
+
+Call = SamplingOp | SelectOp
+
+
+@dataclass(frozen=True)
+class PlanForkJoin(FunctionPass):
+    """Decide which model calls run together: waves, groups that share a prefix, and the order of ops.
+
+    ``wave`` of a call is its round: the number of calls on the longest way to it, or more where ``width`` limits how
+    many requests a round has; then calls with the longest way to the end go first. Calls of one wave whose contexts go
+    on from one prefix (an ``lm.prefill``, or a context with several users) get a common ``group``.
+
+    Where it is known how long outputs are (``expected_tokens``, of a profile), the longest way is that of the most
+    tokens, and calls of a wave stand in the order of theirs: where not all of them run at once, those begin first that
+    others would have to wait for in the end.
+
+    Ops are put in the order of waves, the calls of a wave side by side and what feeds them before: so a join stands
+    right after the last wave it waits for, and nothing it does not need stands before it.
+
+    Regions are planned each by itself, and their waves count from where the region begins. An op with regions takes as
+    many rounds as the calls that follow each other inside: a loop or a map as if it ran once, a conditional as its
+    longer arm.
+
+    Sound because only independent ops trade places: results are the same in any order that keeps operands before
+    users, and random draws are keyed by ids. Ops that may raise keep their order among each other (model calls
+    apart), and nothing moves past an op that writes or may leave the program, so a program that fails has done the same
+    effects and fails alike. In the body of a ``cf.try`` all ops keep their order: it shows which call fails first.
+
+    Before::
+
+        %2, %a = lm.gen %1 {id = "f/a"} : !ctx, !text
+        %3 = lm.extend %2 ["!"] : !ctx
+        %4, %b = lm.gen %3 {id = "f/b"} : !ctx, !text
+        %5, %c = lm.gen %1 {id = "f/c"} : !ctx, !text
+
+    After::
+
+        %2, %a = lm.gen %1 {group = "g0", id = "f/a", wave = 0} : !ctx, !text
+        %5, %c = lm.gen %1 {group = "g0", id = "f/c", wave = 0} : !ctx, !text
+        %3 = lm.extend %2 ["!"] : !ctx
+        %4, %b = lm.gen %3 {id = "f/b", wave = 1} : !ctx, !text
+    """
+
+    NAME: ClassVar[str] = "plan-fork-join"
+
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.width is not None and self.width < 1:
+            raise InputError(f"width is {self.width}", remedy="a round has room for at least one request")
+
+    def rewrite(self, block: Block, context: PassContext) -> Block:
+        block = without_hints(block)
+        return _Planner(self, block, context).block(block, None)
+
+
+class _Planner:
+    """Plans a function block by block. Recursion is as deep as regions are nested."""
+
+    def __init__(self, owner: PlanForkJoin, body: Block, context: PassContext) -> None:
+        self.owner = owner
+        self.context = context
+        self.objects = objects_of(body.ops)
+        self.lengths = CallLengths(self.objects)
+        self.expected = ExpectedTokens(self.objects) if expects_anything(body) else None
+        self.groups_so_far = 0
+        self.guarded = guarded_ops(body)
+
+    def block(self, block: Block, around: RegionOp | None) -> Block:
+        """The planned block, a region of ``around``."""
+        ops = block.ops
+        if not any(op.billable for op in ops):
+            return block
+        waits = waits_of(ops, self.objects)
+        lengths = [self.lengths.of(op) for op in ops]
+        width = self.owner.width
+        shortest = earliest_rounds(lengths, waits)
+        urgency = None if self.expected is None else self.expected.after(ops, waits)
+        rounds = shortest if width is None else limited_rounds(ops, lengths, waits, width, urgency)
+        groups = _groups(ops, rounds)
+        self._remark(ops, lengths, shortest, rounds, around)
+        guarded = ops[0] in self.guarded
+        order = list(range(len(ops))) if guarded else _order(ops, lengths, rounds, groups, urgency)
+        if urgency is not None and not guarded:
+            self._remark_order(ops, order, _order(ops, lengths, rounds, groups, None), urgency)
+        names: dict[int, str] = {}
+        planned: list[Op] = []
+        for index in order:
+            op = ops[index]
+            if isinstance(op, RegionOp):
+                planned.append(with_regions(op, [self.block(region, op) for region in op.regions]))
+                continue
+            if index in groups and groups[index] not in names:
+                names[groups[index]] = f"g{self.groups_so_far}"
+                self.groups_so_far += 1
+            planned.append(_planned(op, rounds[index], names.get(groups.get(index, -1))))
+        return with_ops(block, planned)
+
+    def _remark(
+        self,
+        ops: Sequence[Op],
+        lengths: Sequence[int],
+        shortest: Sequence[int],
+        rounds: Sequence[int],
+        around: RegionOp | None,
+    ) -> None:
+        calls = [index for index, length in enumerate(lengths) if length]
+        if len(calls) == 1:
+            return
+        where = f"in {around.NAME}: " if around is not None else ""
+        waves = rounds_in_all(rounds, lengths)
+        last = max(calls, key=lambda index: (shortest[index] + lengths[index], -index))
+        longest = shortest[last] + lengths[last]
+        message = (
+            f"{where}{_listed(ops[index] for index in calls)} in {with_count(waves, 'wave')}; the longest chain has "
+            f"{with_count(longest, 'call')} and ends with {_identity(ops[last])}"
+        )
+        saved = sum(lengths) - waves
+        self.owner.applied(self.context, ops[last].location, message, saved_steps=saved)
+        if waves > longest:
+            message = f"{where}width={self.owner.width} makes {waves} waves of what could run in {longest}"
+            self.owner.missed(self.context, ops[last].location, message)
+        for index, joined in _joins(ops):
+            wave = max(rounds[call] + lengths[call] - 1 for call in joined)
+            message = f"{where}joins {with_count(len(joined), 'call')}; it can start right after wave {wave}"
+            self.owner.applied(self.context, ops[index].location, message)
+
+    def _remark_order(
+        self, ops: Sequence[Op], order: Sequence[int], before: Sequence[int], urgency: Sequence[float]
+    ) -> None:
+        """Say which calls begin earlier than they would if nothing were known of their lengths."""
+        places = {index: place for place, index in enumerate(before)}
+        earlier = [index for place, index in enumerate(order) if ops[index].billable and place < places[index]]
+        if earlier:
+            first = max(earlier, key=lambda index: (urgency[index], -index))
+            tokens = f"about {with_count(round(urgency[first]), 'token')}"
+            message = f"{_identity(ops[first])} begins before other calls of its wave: from it on {tokens} are expected"
+            self.owner.applied(self.context, ops[first].location, message)
+
+
+def _planned(op: Op, wave: int, group: str | None) -> Op:
+    if not (isinstance(op, Call) and op.billable) or (op.wave, op.group) == (wave, group):
+        return op
+    return dataclasses.replace(op, wave=wave, group=group)
+
+
+def _groups(ops: Sequence[Op], rounds: Sequence[int]) -> dict[int, int]:
+    """For each call that shares its prefix with others of its round the first of them."""
+    users = Counter(value.name for op in ops if _goes_on(op) for value in op.operands if value.type == CTX)
+    prefixes = {name: name for name, count in users.items() if count > 1}
+    members: dict[tuple[int, str], list[int]] = {}
+    for index, op in enumerate(ops):
+        before = next((prefixes[value.name] for value in op.operands if value.name in prefixes), None)
+        is_prefill = isinstance(op, PrefillOp)
+        if before is None and not is_prefill:
+            continue
+        if before is not None and isinstance(op, Call) and op.billable:
+            members.setdefault((rounds[index], before), []).append(index)
+        for value in op.results:
+            if value.type == CTX and value.name not in prefixes:
+                prefixes[value.name] = value.name if is_prefill or before is None else before
+    return {index: indices[0] for indices in members.values() if len(indices) > 1 for index in indices}
+
+
+def _goes_on(op: Op) -> bool:
+    """Return whether the op continues a context, rather than reading it."""
+    return op.billable or any(value.type == CTX for value in op.results)
+
+
+def _order(
+    ops: Sequence[Op],
+    lengths: Sequence[int],
+    rounds: Sequence[int],
+    groups: dict[int, int],
+    urgency: Sequence[float] | None,
+) -> list[int]:
+    """The order of ops: by wave, in each first what feeds its calls, then the calls, group by group, urgent ones first.
+
+    Any order by these levels keeps operands before users: an op's level is that of its operands or a later one, and of
+    the same level are only ops that keep their old order, and calls, whose results are of a later level.
+    """
+    ready: dict[str, int] = {}
+    segment = 0
+    last_raising = 0
+    most_urgent: dict[int, float] = {}
+    for index, tokens in enumerate(urgency or ()):
+        group = groups.get(index, index)
+        most_urgent[group] = max(most_urgent.get(group, 0.0), tokens)
+    keys: list[tuple[float, ...]] = []
+    for index, op in enumerate(ops):
+        level = max([ready[value.name] for value in uses(op) if value.name in ready], default=0)
+        level += level % 2  # even levels hold what feeds the calls of the odd level after it
+        if lengths[index]:
+            level = max(level, 2 * rounds[index]) + 1
+        stays = _keeps_its_place(op) or op.IS_TERMINATOR
+        stays = stays or (bool(op.REGION_FIELDS) and any(map(_keeps_its_place, walk(op.regions))))
+        if stays:
+            level = last_raising = max(level, last_raising)
+        given = max(level, 2 * (rounds[index] + lengths[index])) if lengths[index] else level
+        for value in op.results:
+            ready[value.name] = given
+        is_border = is_write(op) or (isinstance(op, RegionOp) and op.leaves)
+        if is_border or op.IS_TERMINATOR:
+            segment += 1
+        group = groups.get(index, index)
+        place: tuple[float, ...] = (0.0, group, 0.0)
+        if urgency is not None and level % 2:
+            place = (-math.inf, group, 0.0) if stays else (-most_urgent[group], group, -urgency[index])
+        keys.append((segment, level, *place, index))
+        if is_border:
+            segment += 1
+            last_raising = 0
+    return sorted(range(len(ops)), key=keys.__getitem__)
+
+
+def _keeps_its_place(op: Op) -> bool:
+    """Return whether the op, apart from those in its regions, raises or has effects beyond those of a model call."""
+    if isinstance(op, RegionOp):
+        return op.raises_itself
+    return not op.billable and (op.may_raise or op.effect is not Effect.PURE)
+
+
+def _joins(ops: Sequence[Op]) -> list[tuple[int, list[int]]]:
+    """Ops that bring the answers of several calls together, each with those calls in the order they stand."""
+    sources: dict[str, int] = {}
+    found: list[tuple[int, list[int]]] = []
+    for index, op in enumerate(ops):
+        if op.billable:
+            sources.update((value.name, index) for value in op.results)
+            continue
+        calls = sorted({sources[value.name] for value in uses(op) if value.name in sources and value.type != CTX})
+        if len(calls) > 1 and not op.IS_TERMINATOR:
+            found.append((index, calls))
+        elif calls:
+            sources.update((value.name, calls[-1]) for value in op.results)
+    return found
+
+
+def _listed(ops: Iterable[Op]) -> str:
+    """Return what makes calls: those of the block themselves, and ops with calls inside."""
+    counts = Counter(op.NAME if isinstance(op, RegionOp) else "model call" for op in ops)
+    direct = counts.pop("model call", 0)
+    return " and ".join(with_count(count, name) for name, count in (("model call", direct), *counts.items()) if count)
+
+
+def _identity(op: Op) -> str:
+    return repr(getattr(op, "id", None) or op.NAME)

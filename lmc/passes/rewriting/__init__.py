@@ -1,0 +1,1 @@
+"""New ops and trimmed ops, shared by passes."""

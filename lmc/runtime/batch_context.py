@@ -1,0 +1,41 @@
+"""What all instances of a batch have in common while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lmc.ir.engine.constraint_runtime import Constraints
+from lmc.ir.engine.protocol import Engine
+from lmc.ir.semantics import ops as semantics
+from lmc.runtime.events import OnEvent
+from lmc.runtime.hints.lookahead import Outlook
+from lmc.runtime.hints.pinned_prefixes import PinBudget
+from lmc.runtime.in_flight import InFlight
+from lmc.runtime.prepared import PreparedPlan
+from lmc.runtime.threads import DaemonPool
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all instances of a batch have in common while they run.
+
+    ``run`` is its number, ``block`` how many instances are served kind by kind (``lmc.cache.batch_order.ranks``),
+    ``priority`` that of its requests.
+    """
+
+    prepared: PreparedPlan
+    engine: Engine
+    hosts: Mapping[str, Callable[..., Any]]
+    host_pool: DaemonPool
+    in_flight: InFlight
+    budget: PinBudget
+    outlook: Outlook
+    run_seed: int
+    on_event: OnEvent | None
+    request_timeout: float | None = None
+    constraints: Constraints = semantics.NO_CONSTRAINTS
+    run: int = 0
+    block: int = 1
+    priority: int = 0

@@ -1,0 +1,219 @@
+"""What an engine is told of the calls that an instance has not come to: what their prompts are known to begin with.
+
+Other instances have left that in the cache, or will, and an engine that is not told would take it for dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import islice
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from lmc.ir.core import Block, Op, Value
+from lmc.ir.dialects.region_ops import CondOp, MapOp, RaceOp, TryOp
+from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.engine.constraint_runtime import Constraints
+from lmc.ir.engine.planned import Place, Planned
+from lmc.ir.engine.protocol import Engine, Request, ScoreRequest
+from lmc.ir.errors import LmcError
+from lmc.ir.semantics import control_flow
+from lmc.ir.semantics import ops as semantics
+from lmc.ir.tokens.context import Context
+from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.runtime.hints.known_prefixes import CallToCome, Evaluate, Region, RegionKey, Rounds, Step
+from lmc.runtime.scope import Scope
+
+_SHORTEST = 16
+"""Tokens; what is shorter is computed again as fast."""
+_REMEMBERED = 64
+"""Beginnings whose tokens are kept for other instances, which stand beside each other where they share them."""
+_asked: WeakKeyDictionary[Engine, list[int]] = WeakKeyDictionary()
+"""How many tokens the requests of executors have asked of each engine, a list of one number."""
+
+
+class Outlook:
+    """Says for all instances of a run whether the engine is told, and which tokens prompts begin with.
+
+    It is told once its requests, of this run and of those before, have asked for more tokens than its KV pool holds:
+    until then it lets nothing go. Belongs to one event loop.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine if isinstance(engine, Planned) else None
+        self.tokens_of = lru_cache(maxsize=_REMEMBERED)(partial(_tokens_of, engine.info.context_length))
+        self._asked = _asked_of(engine)
+        self._pool = engine.info.kv_tokens or 0
+        self._waiting: dict[CallsToCome, Callable[[], None]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the engine may have to let go of something."""
+        return self._asked[0] >= self._pool
+
+    def tell(self, calls: CallsToCome, tell: Callable[[], None]) -> None:
+        """Call ``tell`` once that is of use, at once where it is."""
+        if self.engine is None:
+            return
+        if self.is_full:
+            tell()
+        else:
+            self._waiting[calls] = tell
+
+    def forget(self, calls: CallsToCome) -> None:
+        """Its run is over."""
+        self._waiting.pop(calls, None)
+
+    def asks(self, requests: Sequence[Request] | Sequence[ScoreRequest]) -> None:
+        """These come next."""
+        if self.engine is None or (self.is_full and not self._waiting):
+            return
+        for request in requests:
+            self._asked[0] += len(request.prompt)
+            self._asked[0] += request.sampling.max_tokens if isinstance(request, Request) else 1
+        if self.is_full:
+            waiting, self._waiting = self._waiting, {}
+            for tell in waiting.values():
+                tell()
+
+
+def _asked_of(engine: Engine) -> list[int]:
+    try:
+        return _asked.setdefault(engine, [0])
+    except TypeError:  # it can't be a key
+        return [0]
+
+
+def _tokens_of(context_length: int, context: Context) -> tuple[int, ...]:
+    """Those of the text so far. Another text after it may change the last ones, which nobody finds then."""
+    try:
+        context.check_fits(context_length)
+        return context.prompt
+    except LmcError:  # the call that needs this prompt says so, with its own line
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A call to come with its ``prompt`` so far. ``regions`` are those that hold it."""
+
+    call: CallToCome
+    rounds: Rounds
+    prompt: Context
+    regions: tuple[RegionKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Finds the calls to come of an instance, of whose elements no more than so many.
+
+    What can't be computed is left out: where the run comes to it, it says what is wrong.
+    """
+
+    tokenizer: Tokenizer
+    constraints: Constraints
+    most_elements: int
+
+    def over(
+        self, steps: Sequence[Step], environment: Scope, rounds: Rounds, regions: tuple[RegionKey, ...]
+    ) -> Iterator[_Found]:
+        """Recursion is as deep as regions are nested."""
+        for step in steps:
+            with suppress(Exception):
+                if isinstance(step, CallToCome):
+                    yield _Found(step, rounds, step.beginning.read(environment), regions)
+                elif isinstance(step, Evaluate):
+                    self._evaluate(step.op, environment)
+                else:
+                    inside = (*regions, (step.op.regions[step.number], rounds))
+                    for values, inner in self._runs(step, environment, rounds):
+                        yield from self.over(step.steps, Scope(environment, values), inner, inside)
+
+    def _evaluate(self, op: Op, environment: Scope) -> None:
+        if not all(environment.knows(value) for value in op.results):
+            results = semantics.evaluate(op, environment, self.tokenizer, self.constraints)
+            environment.update(zip(op.results, results, strict=True))
+
+    def _runs(
+        self, region: Region, environment: Scope, rounds: Rounds
+    ) -> Iterator[tuple[list[tuple[Value, Any]], Rounds]]:
+        """The values of the region's parameters, and the rounds in it, for each run of it that is known."""
+        op = region.op
+        if isinstance(op, CondOp):
+            if not environment.knows(op.flag) or bool(environment[op.flag]) is (region.number == 0):
+                yield [], rounds
+        elif isinstance(op, TryOp):
+            yield [], rounds
+        elif region.each and isinstance(op, MapOp | RaceOp):
+            for row in islice(control_flow.elements(op, environment), self.most_elements):
+                yield list(zip(region.each, row, strict=True)), (*rounds, row[0])
+        else:
+            places = [place for place, _ in region.given]
+            values = control_flow.given([source for _, source in region.given], environment)
+            yield list(zip(places, values, strict=True)), (*rounds, 0)
+
+
+class CallsToCome:
+    """The expectations of one run of a plan for calls that may wait for an answer, and begin as ``steps`` say.
+
+    Each is withdrawn once its call has begun, or the op that holds it is over, or the other arm of a condition is
+    taken; those that are left when the run ends. ``place_at`` gives the place of a stage of the instance, ``walk``
+    finds its calls. Rounds are the numbers of those around an op, as in ``Frame.rounds``.
+    """
+
+    def __init__(self, outlook: Outlook, steps: Sequence[Step], place_at: Callable[[int], Place], walk: Walk) -> None:
+        self._outlook = outlook
+        self._steps = steps
+        self._place_at = place_at
+        self._walk = walk
+        self._keys: dict[tuple[Op, Rounds], tuple[int, CallToCome]] = {}
+        self._inside: dict[RegionKey, list[tuple[Op, Rounds]]] = {}
+
+    def expect(self, environment: Mapping[Value, Any], has_begun: Callable[[int], bool]) -> None:
+        """Begin the run, with the values of the program's own body; ``has_begun`` tells of its instructions."""
+        if self._steps:
+            self._outlook.tell(self, lambda: self._expect(environment, has_begun))
+
+    def _expect(self, environment: Mapping[Value, Any], has_begun: Callable[[int], bool]) -> None:
+        engine = self._outlook.engine
+        if engine is None:
+            return
+        steps = [step for step in self._steps if isinstance(step, Evaluate) or not has_begun(step.index)]
+        for found in self._walk.over(steps, Scope(environment, ()), (), ()):
+            tokens = self._outlook.tokens_of(found.prompt)
+            key = found.call.op, found.rounds
+            if len(tokens) >= _SHORTEST and key not in self._keys:
+                self._keys[key] = engine.expect(tokens, self._place_at(found.call.stage)), found.call
+                for region in found.regions:
+                    self._inside.setdefault(region, []).append(key)
+
+    def begun(self, op: Op, rounds: Rounds) -> None:
+        """The engine has the requests of a call."""
+        known = self._keys.get((op, rounds))
+        if known is not None and not known[1].stays:
+            self._withdraw((op, rounds))
+
+    def over(self, op: RegionOp, rounds: Rounds) -> None:
+        """An op with regions is over, or of its arms one is taken."""
+        if self._inside:
+            for block in op.regions:
+                self.skipped(block, rounds)
+
+    def skipped(self, block: Block, rounds: Rounds) -> None:
+        """A region of an op does not run, or not any more."""
+        for key in self._inside.pop((block, rounds), ()):
+            self._withdraw(key)
+
+    def withdraw_all(self) -> None:
+        """The run is over."""
+        self._outlook.forget(self)
+        for key in list(self._keys):
+            self._withdraw(key)
+
+    def _withdraw(self, key: tuple[Op, Rounds]) -> None:
+        known = self._keys.pop(key, None)
+        if known is not None and self._outlook.engine is not None:
+            self._outlook.engine.withdraw(known[0])

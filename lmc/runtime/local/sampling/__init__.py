@@ -1,0 +1,1 @@
+"""From logits to tokens: draws, masks of constraints, drafts of text that has to follow."""
