@@ -3,7 +3,7 @@
 python benchmarks/captured_share.py [--write]
 
 The headline counts programs written for their own sake: every example, the programs in sglang's language of
-tests/frontend/sglang, and the ordinary programs of tests/frontend/ordinary. The corpora of tests/frontend/corpus are
+tests/sglang, and the ordinary programs of tests/frontend/ordinary. The corpora of tests/frontend/corpus are
 counted apart: most of their programs are there because something in them is hard to capture. Each program runs as
 plain Python on the toy engine, where its generations are counted, then compiled at -O2: the eager continuation behind
 a break runs the generations that are not in the graph. Both runs must have the same result.
@@ -41,8 +41,8 @@ from tests.frontend.corpus.cases import CASES
 from tests.frontend.corpus.conditions.cases import Condition
 from tests.frontend.ordinary.cases import CASES as ORDINARY
 from tests.frontend.ordinary.cases import Ordinary
-from tests.frontend.sglang.programs import EVERY
 from tests.project.layers import REPOSITORY, module_name
+from tests.sglang.programs import EVERY
 
 AIM = 0.9
 LEVEL = "O2"

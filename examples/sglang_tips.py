@@ -3,7 +3,7 @@
 python examples/sglang_tips.py
 """
 
-import lmc.frontend.sglang as sgl
+import lmc.sglang as sgl
 
 
 @sgl.function

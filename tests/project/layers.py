@@ -24,7 +24,8 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.cache": frozenset({"lmc.ir.errors"}),
     "lmc.builtin_model": frozenset(),
     "lmc.frontend": frozenset({"lmc.ir", "lmc.grammar.classes"}),  # what a class says has one reading
-    "lmc.frontend.sglang": frozenset({"lmc.driver", "lmc.frontend", "lmc.ir"}),
+    "lmc.frontend.sglang": frozenset({"lmc.sglang"}),  # the former import path
+    "lmc.sglang": frozenset({"lmc.driver", "lmc.frontend", "lmc.ir"}),
     "lmc.library": frozenset({"lmc.frontend", "lmc.ir"}),
     "lmc.passes": frozenset({"lmc.ir", "lmc.grammar"}),
     "lmc.backend": LEAVES,

@@ -32,7 +32,7 @@ SETTINGS = (*(field.name for field in fields(Wish)), *_CACHE_SETTINGS)
 
 
 class DefaultBackend:
-    """What programs of ``lmc.frontend.sglang`` run on if nobody says so: one per process, as that language has it."""
+    """What programs of ``lmc.sglang`` run on if nobody says so: one per process, as that language has it."""
 
     def __init__(self) -> None:
         self.chosen: Any = None

@@ -9,8 +9,8 @@ from typing import Any
 from lmc.driver import InputError, Result, Stream
 from lmc.frontend.language.core import META
 from lmc.frontend.language.refusals import near
-from lmc.frontend.sglang.meta import TEXTS, finish_reason, meta_info
-from lmc.frontend.sglang.streaming import EventLog, text_of_variable, whole_text
+from lmc.sglang.meta import TEXTS, finish_reason, meta_info
+from lmc.sglang.streaming import EventLog, text_of_variable, whole_text
 
 _END = object()
 

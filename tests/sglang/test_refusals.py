@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import lmc.frontend.sglang as sgl
+import lmc.sglang as sgl
 from lmc.ir.errors import CaptureError, ConstraintError, InputError, LmcError
 
 

@@ -46,15 +46,15 @@ from lmc.frontend.language.messages import Several
 from lmc.frontend.language.refusals import described
 from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.methods import call_method
-from lmc.frontend.sglang import expressions
-from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
-from lmc.frontend.sglang.meta import TEXTS, meta_info
-from lmc.frontend.sglang.options import SAMPLING, Sampling, resolve
-from lmc.frontend.sglang.state import JOIN_MODES, ProgramStateGroup, SglState
 from lmc.ir.core import Effect
 from lmc.ir.dialects.core_ops import TranscriptOp
 from lmc.ir.types import ANY, TEXT
 from lmc.ir.wording import with_article, with_count
+from lmc.sglang import expressions
+from lmc.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
+from lmc.sglang.meta import TEXTS, meta_info
+from lmc.sglang.options import SAMPLING, Sampling, resolve
+from lmc.sglang.state import JOIN_MODES, ProgramStateGroup, SglState
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine

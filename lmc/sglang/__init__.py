@@ -1,6 +1,6 @@
-"""sglang's frontend language on lmc: ``import lmc.frontend.sglang as sgl`` in the place of ``import sglang as sgl``."""
+"""sglang's frontend language on lmc: ``import lmc.sglang as sgl`` in the place of ``import sglang as sgl``."""
 
-from lmc.frontend.sglang.backends import (
+from lmc.sglang.backends import (
     Anthropic,
     Backend,
     Engine,
@@ -13,7 +13,7 @@ from lmc.frontend.sglang.backends import (
     get_server_info,
     set_default_backend,
 )
-from lmc.frontend.sglang.expressions import (
+from lmc.sglang.expressions import (
     assistant,
     assistant_begin,
     assistant_end,
@@ -34,9 +34,9 @@ from lmc.frontend.sglang.expressions import (
     user_end,
     video,
 )
-from lmc.frontend.sglang.function import CompiledFunction, SglFunction, function
-from lmc.frontend.sglang.results import ProgramState, UnknownVariableError
-from lmc.frontend.sglang.state import ProgramStateGroup, SglState
+from lmc.sglang.function import CompiledFunction, SglFunction, function
+from lmc.sglang.results import ProgramState, UnknownVariableError
+from lmc.sglang.state import ProgramStateGroup, SglState
 
 __all__ = [
     "Anthropic",

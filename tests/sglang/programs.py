@@ -5,7 +5,7 @@
 import json
 from typing import Any
 
-import lmc.frontend.sglang as sgl
+import lmc.sglang as sgl
 
 FEW_SHOT = "Q: What is the capital of France?\nA: Paris\nQ: What is the capital of Italy?\nA: Rome\n"
 CHARACTER = (

@@ -16,14 +16,14 @@ from lmc.frontend.language.refusals import bad, described, near
 from lmc.frontend.language.state import State
 from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.running import ACTIVE
-from lmc.frontend.sglang.arguments import bound_signature, checked_threads, rows_of
-from lmc.frontend.sglang.backends import Backend, backend_of
-from lmc.frontend.sglang.batches import progress, run_all
-from lmc.frontend.sglang.options import SAMPLING, Sampling, copied
-from lmc.frontend.sglang.results import ProgramState
-from lmc.frontend.sglang.state import SglState
 from lmc.frontend.source.locations import user_location
 from lmc.ir.errors import EngineError
+from lmc.sglang.arguments import bound_signature, checked_threads, rows_of
+from lmc.sglang.backends import Backend, backend_of
+from lmc.sglang.batches import progress, run_all
+from lmc.sglang.options import SAMPLING, Sampling, copied
+from lmc.sglang.results import ProgramState
+from lmc.sglang.state import SglState
 
 _MAX_TWINS = 32
 
@@ -65,7 +65,7 @@ class SglFunction(JittedFunction):
     @property
     def language(self) -> Any:
         if self._language is None or self._language.sampling is not self.sampling:
-            from lmc.frontend.sglang.captured import language_with
+            from lmc.sglang.captured import language_with
 
             self._language = language_with(self.sampling)
         return self._language

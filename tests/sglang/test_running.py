@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import lmc.frontend.sglang as sgl
+import lmc.sglang as sgl
 from lmc.driver.targets.service import service
 from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import ContextLengthError, EngineError, InputError
-from tests.frontend.sglang.programs import EVERY, answers, calls_programs, expand, few_shot_qa, multi_turn, tool_use
 from tests.runtime.engines import LateEngine
+from tests.sglang.programs import EVERY, answers, calls_programs, expand, few_shot_qa, multi_turn, tool_use
 
 QUESTIONS: list[dict[str, Any]] = [{"question": f"What is {number} + {number}?"} for number in range(6)]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-import lmc.frontend.sglang as sgl
-from tests.frontend.sglang import programs
-from tests.frontend.sglang.programs import CHARACTER, EVERY, FEW_SHOT
+import lmc.sglang as sgl
+from tests.sglang import programs
+from tests.sglang.programs import CHARACTER, EVERY, FEW_SHOT
 
 
 def facts(state: sgl.ProgramState) -> dict[str, Any]:

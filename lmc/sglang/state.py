@@ -10,10 +10,10 @@ from lmc.frontend.language.core import META, Core
 from lmc.frontend.language.messages import Appendable, is_text
 from lmc.frontend.language.refusals import bad, described
 from lmc.frontend.language.state import Block, Branches, RoleBlock, State
-from lmc.frontend.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
-from lmc.frontend.sglang.meta import TEXTS, meta_info
-from lmc.frontend.sglang.options import Sampling, resolve
 from lmc.ir.wording import with_article, with_count
+from lmc.sglang.expressions import Gen, Image, RoleBegin, RoleEnd, Select, Video
+from lmc.sglang.meta import TEXTS, meta_info
+from lmc.sglang.options import Sampling, resolve
 
 JOIN_MODES = ("gather_variable", "concate_and_append")
 

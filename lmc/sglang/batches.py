@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lmc.driver import Result, Runner
-from lmc.frontend.sglang.arguments import Arguments
+from lmc.sglang.arguments import Arguments
 
 
 def run_all(runner: Runner, rows: Sequence[Arguments], step: Callable[[], None] | None = None) -> list[Result]:
