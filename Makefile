@@ -1,6 +1,7 @@
 # make demo        compile and run a real program on the built-in model, from a bare checkout
 # make test        every check, with reduced counts of generated cases
 # make test-full   the same with full counts
+# make check       lint, types and the tests that the last commit and the working tree concern: for work in progress
 # make clean       remove what builds and tests leave; keeps .venv
 #
 # PYTHON names the interpreter that makes .venv (3.11 or later).
@@ -16,7 +17,7 @@ export HF_HUB_OFFLINE = 1
 export TRANSFORMERS_OFFLINE = 1
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-full clean
+.PHONY: demo test test-full check clean
 
 demo: .venv/.installed-local
 	$(BIN)/lmc compile examples/judge.py --remarks
@@ -29,6 +30,12 @@ test: .venv/.installed-dev
 	$(BIN)/pyright
 	$(BIN)/lit -sv tests/filecheck
 	$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal
+
+check: .venv/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal $$($(BIN)/python -m tests.project.concerned)
 
 test-full: export LMC_TEST_FULL = 1
 test-full: test

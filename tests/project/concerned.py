@@ -1,0 +1,56 @@
+"""Print the test files that a change concerns, for ``make check``: those of the last commit and of the working tree.
+
+A changed test file is one; of a changed module of lmc those that have its name or import it, most specific first: a
+file that imports few modules of lmc says more about each. Changes to what every test uses select nothing more; ``make test`` runs all.
+"""
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.project.layers import REPOSITORY, imports, module_name, sources, within
+
+MOST = 25
+"""Test files that are selected for their imports."""
+ALWAYS = ("tests/project/test_layers.py", "tests/examples/test_examples.py", "tests/ir/test_interpreter.py")
+
+
+def changed_files() -> list[str]:
+    """Return the files that the last commit or the working tree changes."""
+    commands = (["diff", "--name-only", "HEAD~1"], ["ls-files", "--others", "--exclude-standard"])
+    found = [
+        subprocess.run(["git", *command], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+        for command in commands
+    ]
+    return sorted({line for text in found for line in text.splitlines()})
+
+
+def concerned(changed: Iterable[str]) -> list[str]:
+    """Return the test files to run for changed files."""
+    tests = {path: path.read_text("utf-8") for path in sorted((REPOSITORY / "tests").rglob("test_*.py"))}
+    changed = set(changed)
+    modules = {module_name(REPOSITORY / name) for name in changed if name.startswith("lmc/") and name.endswith(".py")}
+    names = frozenset(sources())
+    chosen = [path for path in tests if _relative(path) in changed]
+    importing: list[tuple[bool, int, str, Path]] = []
+    for path, source in tests.items():
+        used = {item.target for item in imports("test", source, names) if within(item.target, "lmc")}
+        mirrors = any(_mirrors(_relative(path), module) for module in modules)
+        if mirrors or not modules.isdisjoint(used):
+            importing.append((not mirrors, len(used), _relative(path), path))
+    chosen += [path for *_, path in sorted(importing)[:MOST]]
+    return list(dict.fromkeys([*ALWAYS, *map(_relative, chosen)]))
+
+
+def _mirrors(test: str, module: str) -> bool:
+    """Return whether a test file has the name of a module: ``tests/passes/test_cse.py``, ``lmc.passes.cse``."""
+    package, name = module.split(".")[1], module.rpartition(".")[2]
+    return test.startswith(f"tests/{package}/") and test.endswith(f"/test_{name}.py")
+
+
+def _relative(path: Path) -> str:
+    return path.relative_to(REPOSITORY).as_posix()
+
+
+if __name__ == "__main__":
+    print(" ".join(concerned(changed_files())))
