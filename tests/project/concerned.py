@@ -1,7 +1,8 @@
 """Print the test files that a change concerns, for ``make check``: those of the last commit and of the working tree.
 
 A changed test file is one; of a changed module of lmc those that have its name or import it, most specific first: a
-file that imports few modules of lmc says more about each. Changes to what every test uses select nothing more; ``make test`` runs all.
+file that imports few modules of lmc says more about each. For a module that every test uses they are only a sample;
+``make test`` runs all.
 """
 
 import subprocess
