@@ -169,6 +169,30 @@ def import_cycles(modules: dict[str, str]) -> list[list[str]]:
     return sorted(sorted(group) for group in networkx.strongly_connected_components(graph) if len(group) > 1)
 
 
+def deep_classes(modules: dict[str, str], most: int) -> list[str]:
+    """Return the classes that have more than ``most`` classes of lmc above each other, themselves included."""
+    found: dict[str, tuple[ast.ClassDef, dict[str, str]]] = {}
+    for module, source in modules.items():
+        tree = ast.parse(source)
+        imported = {
+            alias.asname or alias.name: f"{node.module}.{alias.name}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        names = {**imported, **{node.name: f"{module}.{node.name}" for node in classes}}
+        found.update({f"{module}.{node.name}": (node, names) for node in classes})
+
+    def depth(name: str) -> int:
+        node, names = found[name]
+        bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+        above = [names.get(base.id, "") for base in bases if isinstance(base, ast.Name)]
+        return 1 + max((depth(base) for base in above if base in found and base != name), default=0)
+
+    return sorted(name for name in found if depth(name) > most)
+
+
 def torch_part_violations(modules: dict[str, str]) -> list[str]:
     """Import statements that reach a torch part from outside it, past the registry."""
     names = frozenset(modules)

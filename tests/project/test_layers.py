@@ -18,6 +18,19 @@ def test_no_modules_import_each_other():
     assert layers.import_cycles(sources()) == []
 
 
+def test_no_chain_of_classes_is_deep():
+    assert layers.deep_classes(sources(), 3) == []
+
+
+def test_a_deep_class_is_found_through_other_modules():
+    modules = {
+        "lmc.a": "class A: ...\nclass B(A): ...",
+        "lmc.b": "from lmc.a import B as Base\nclass C(Base[int]): ...\nclass D(C): ...",
+    }
+    assert layers.deep_classes(modules, 3) == ["lmc.b.D"]
+    assert layers.deep_classes(modules, 4) == []
+
+
 def test_torch_parts_are_reached_only_through_the_registry():
     assert layers.torch_part_violations(MODULES) == []
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
 
 
-def _kind(machine: Machine, value: Abstract) -> type[Handle] | None:
+def _kind(machine: Machine, value: Abstract) -> type[StateMisuse | BranchesMisuse] | None:
     cell = machine.cell(value)
     if isinstance(cell, HandleCell):
         return StateMisuse

@@ -22,7 +22,7 @@ class Handle:
     """What to append where a text was meant."""
 
 
-class StateMisuse(Handle):
+class StateMisuse:
     """What a state is taken for: a dict of variables, a text."""
 
     __slots__ = ()
@@ -52,7 +52,7 @@ class StateMisuse(Handle):
             raise bad("… + s: a state is no text", "write s += …; the text of the state so far is s.text()")
 
 
-class BranchesMisuse(Handle):
+class BranchesMisuse:
     """What branches are taken for: one state, a list."""
 
     __slots__ = ()

@@ -32,7 +32,7 @@ class UnknownVariableError(CaptureError, KeyError):
     """A variable that the state does not have. Also a ``KeyError``."""
 
 
-class State(StateMisuse):
+class State(StateMisuse, Handle):
     """A context that grows: ``s += text``, ``s.gen(…)``, ``s.select(…)``, ``s.fork(n)``, ``s["name"]``."""
 
     __slots__ = ("_core", "_path")
@@ -375,7 +375,7 @@ class RoleBlock(Block):
         self._state.end_role()
 
 
-class Branches(BranchesMisuse, Sequence[State]):
+class Branches(BranchesMisuse, Handle, Sequence[State]):
     """What ``s.fork(n)`` gives: the branches in order; ``branches["name"]`` is the list of that variable's values."""
 
     __slots__ = ("_states",)
