@@ -87,11 +87,12 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("programs")
 
 
+@pytest.mark.parametrize("part", range(10 if FULL else 1))  # each takes minutes: no test may take ten
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_random_programs_are_plain_python(name: str, folder):
+def test_random_programs_are_plain_python(name: str, part: int, folder):
     header, sources = STRATEGIES[name]
 
-    @settings(max_examples=2_000 if FULL else 12)
+    @settings(max_examples=200 if FULL else 12)
     @given(source=sources, args=arguments(), other=arguments())
     def run(source, args, other):
         source = with_own_list(source)
