@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.handles.cores import allocate, allocate_id, is_handle, new_handle, refuse
 from lmc.frontend.heap.cells import DictCell, HandleCell, ListCell
-from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Tuple
+from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Poison, Tuple, Union
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction, fits
 from lmc.ir.core import Value
@@ -64,6 +64,15 @@ def call_method(machine: Machine, owner: Abstract, name: str, args: Args, kwargs
     held = owner.value if isinstance(owner, Const) else None
     if not isinstance(held, JittedFunction):
         return None
+    if args and isinstance(args[0], Union | Poison):
+        return machine.cases(args[0], lambda one: called_on_state(machine, owner, receiver, (one, *args[1:]), kwargs))
+    return called_on_state(machine, owner, receiver, args, kwargs)
+
+
+def called_on_state(machine: Machine, owner: Abstract, receiver: Args, args: Args, kwargs: Kwargs) -> Abstract:
+    """``program.on_state(s, …)`` of one state."""
+    assert isinstance(owner, Const)
+    held = owner.value
     if not args or not isinstance(machine.cell(args[0]), HandleCell):
         refuse(
             machine,

@@ -70,7 +70,8 @@ def run(
     ``first`` is what its first part goes over, ``activation`` the call that it is written in (None: the one that runs).
     """
     around = machine.activation
-    bound = {part.id for each in generators for part in ast.walk(each.target) if isinstance(part, ast.Name)}
+    targets = [part for each in generators for part in ast.walk(each.target) if isinstance(part, ast.Name)]
+    bound = {part.id for part in targets if isinstance(part.ctx, ast.Store)}
     frame = names.new_frame(machine, bound)
     within = activation or around
     begun = generators[0]

@@ -6,7 +6,7 @@ In such a block an op that may raise stands in a ``cf.try`` (``Machine.emit``); 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,12 @@ from lmc.frontend.emit.operands import class_of, describe, host_call, pure
 from lmc.frontend.emit.raises import Classes, may_take, takes_all
 from lmc.frontend.emit.raising import raise_new, throw
 from lmc.frontend.handles.roles import begin_role, end_role
+from lmc.frontend.heap.cells import Cell
+from lmc.frontend.heap.reach import values_of
+from lmc.frontend.heap.state import Content
 from lmc.frontend.heap.values import (
     FALSE,
+    NONE,
     TRUE,
     UNBOUND,
     Abstract,
@@ -38,7 +42,7 @@ from lmc.frontend.interpret import comprehensions, names
 from lmc.frontend.python.operators import truth
 from lmc.ir.core import Effect
 from lmc.ir.semantics.statements import EXCEPTIONS
-from lmc.ir.types import BOOL
+from lmc.ir.types import ANY, BOOL
 
 if TYPE_CHECKING:
     from lmc.frontend.interpret.machine import Machine
@@ -497,6 +501,35 @@ def as_exception(machine: Machine, value: Abstract) -> Raised:
     if kind is None or issubclass(kind, BaseException):
         raise machine.unsupported(f"raising {describe(machine, value)}")
     return raise_new(machine, TypeError, "exceptions must derive from BaseException")
+
+
+def as_cause(machine: Machine, value: Abstract) -> Abstract:
+    """Return the cause that ``raise … from value`` gives: an exception, a new one of a class, or None."""
+    if isinstance(value, Const) and value.value is None:
+        return NONE
+    if isinstance(value, Symbol) and value.kind is None and value.type == ANY:
+        raise machine.unsupported(f"`from` with {describe(machine, value)}")
+    kind = class_of(machine, value)
+    is_class = isinstance(value, Const) and isinstance(value.value, type) and issubclass(value.value, BaseException)
+    if not is_class and kind is not None and not issubclass(kind, BaseException):
+        raise_new(machine, TypeError, "exception causes must derive from BaseException")
+    return value if not is_class else as_exception(machine, value)
+
+
+def is_held(machine: Machine, error: Raised) -> bool:
+    """Return whether a name or an object of the program holds an exception."""
+    held = machine.state.all().values()
+    return any(each is error or any(part is error for part in _parts(each)) for each in held)
+
+
+def _parts(content: Content) -> Iterator[Abstract]:
+    """Return the values in a content, those in tuples too."""
+    values = list(values_of(content)) if isinstance(content, Cell) else [content]
+    while values:
+        value = values.pop()
+        yield value
+        if isinstance(value, Tuple):
+            values += value.items
 
 
 def raise_again(machine: Machine) -> None:

@@ -219,7 +219,9 @@ def _raise(machine: Machine, node: ast.Raise) -> None:
     error = protected.as_exception(machine, evaluate(machine, node.exc))
     cause: Abstract | None = None
     if node.cause is not None:
-        cause = evaluate(machine, node.cause)
+        cause = protected.as_cause(machine, evaluate(machine, node.cause))
+        if cause is not NONE and (error.symbol is not None or protected.is_held(machine, error)):
+            raise machine.unsupported("`from` behind an exception that was made before, which other names may hold")
     machine.at(node)
     throw(machine, Raised(error.kind, error.args, error.symbol, error.made, cause, keywords=error.keywords))
 

@@ -8,7 +8,9 @@ from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.heap.cells import (
     DictCell,
+    GeneratorCell,
     GrownCell,
+    IteratorCell,
     ListCell,
     SetCell,
 )
@@ -90,7 +92,10 @@ def pairs_of(machine: Machine, given: Abstract) -> list[tuple[Abstract, Abstract
 def new_dict(machine: Machine, *given: Abstract, **named: Abstract) -> Abstract:
     """``dict(…)``."""
     if len(given) == 1:
-        items = None if isinstance(machine.cell(given[0]), DictCell) else items_of(machine, given[0])
+        cell = machine.cell(given[0])
+        items = None if isinstance(cell, DictCell) else items_of(machine, given[0])
+        if isinstance(items, list) and isinstance(cell, GeneratorCell | IteratorCell):  # which is used up now
+            given = (Tuple(tuple(items)),)
         if objects.is_object(machine, given[0]) or isinstance(items, Counted):
             value = items.value if isinstance(items, Counted) and not _is_mapping(machine, given[0]) else given[0]
             found = objects.made(machine, "dict_from", (value,), dict)

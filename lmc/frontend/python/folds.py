@@ -110,6 +110,8 @@ def extreme(name: str) -> Handler:
     better = operator.gt if name == "max" else operator.lt
 
     def extreme(machine: Machine, *given: Abstract, key: Abstract = NONE, **default: Abstract) -> Abstract:
+        if not given:
+            raise_new(machine, TypeError, f"{name} expected at least 1 argument, got 0")
         if isinstance(key, Const) and key.value is None:
             return of_items(machine, given, None, default)
         if len(given) > 1:

@@ -258,7 +258,8 @@ def _extend(machine: Machine, receiver: Abstract, given: Abstract) -> Abstract:
         put(machine, receiver, ListCell((*cell.items, *items)))
         return NONE
     if not objects.is_flat(machine, receiver):
-        return _of_object(machine, receiver, "extend", given)
+        taken = Tuple(tuple(items)) if isinstance(items, list) else items.value  # ``given`` may be used up
+        return _of_object(machine, receiver, "extend", taken)
     value = pure(machine, "list", cell.items) if isinstance(cell, ListCell) else None
     if isinstance(cell, GrownCell):
         value = cell.value

@@ -22,7 +22,8 @@ def names_in(node: ast.AST) -> Iterator[ast.Name]:
         yield node
     elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         first, *_ = node.generators
-        own = {name.id for each in node.generators for name in names_in(each.target)}
+        targets = [name for each in node.generators for name in names_in(each.target)]
+        own = {name.id for name in targets if isinstance(name.ctx, ast.Store)}
         yield from names_in(first.iter)
         yield from (name for part in ast.iter_child_nodes(node) for name in names_in(part) if name.id not in own)
     else:

@@ -4,6 +4,7 @@
 # ruff: noqa: C416, C419, RUF005, SIM107
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportMatchNotExhaustive=false, reportOptionalIterable=false
 
+from lmc.frontend.program.function import JittedFunction
 from tests.frontend.corpus.cases import case
 from tests.frontend.harness import effect
 
@@ -157,5 +158,95 @@ def an_argument_without_a_name(s, a: str):
     x = s.gen("x", max_tokens=2)
     try:
         return dict(**{1: x})
+    except TypeError as error:
+        return str(error)
+
+
+@case("a")
+def dicts_of_iterators(s, a: str):
+    def pairs():
+        yield a, s.gen("x", max_tokens=2)
+        yield "b", a
+
+    words = s.gen("words", max_tokens=6).split()
+    return (
+        dict((key, s.gen("y", max_tokens=2)) for key in "ab"),  # noqa: C402
+        dict(pairs(), c=1),
+        dict(map(lambda key: (key, a), "cd")),  # noqa: C417
+        dict((word, len(word)) for word in words),  # noqa: C402
+        dict(zip("ab", iter([1, 2]))),  # noqa: B905
+    )
+
+
+@case("a", stops="takes an object of the program's own")
+def a_list_of_the_run_takes_a_generator(s, a: str):
+    groups = [[a]]
+    if "e" in s.gen("x", max_tokens=3):
+        groups.append([])
+    groups[-1].extend(word + "!" for word in (a, "b"))
+    groups.extend([word] for word in "cd")
+    return groups
+
+
+@case("a")
+def causes_of_exceptions(s, a: str):
+    found = []
+    try:
+        raise LookupError("l") from KeyError
+    except LookupError as error:
+        found.append(repr(error.__cause__))
+    try:
+        try:
+            raise ValueError(a) from s.gen("x", max_tokens=2)
+        except TypeError as error:
+            found.append(str(error))
+    except ValueError:
+        found.append("wrong")
+    try:
+        raise KeyError(a) from None
+    except KeyError as error:
+        found.append(error.__cause__)
+    return found
+
+
+@case("a", stops="exception")
+def a_cause_for_an_exception_that_a_name_holds(s, a: str):
+    error = ValueError(a)
+    s.gen("x", max_tokens=2)
+    try:
+        raise error from KeyError("k")
+    except ValueError as caught:
+        return repr(error.__cause__), caught is error
+
+
+@JittedFunction
+def more_on(s, word):
+    s += word
+    return s.gen("more", max_tokens=2)
+
+
+@case("a")
+def goes_on_with_a_state_that_may_be_none(s, a: str):
+    other = s.copy() if "e" in s.gen("x", max_tokens=3) else None
+    if other is not None:
+        return more_on.on_state(other, a)
+    return "none"
+
+
+@case("a")
+def targets_of_a_comprehension_that_are_items(s, a: str):
+    rounds = []
+    buffer = [a]
+    for word in (a, "b"):
+        buffer = [word]
+        rounds.append(s.gen("x", max_tokens=2))
+    return [buffer[0] for buffer[0] in rounds], buffer
+
+
+@case("a")
+def the_most_of_nothing(s, a: str):
+    s.gen("x", max_tokens=2)
+    try:
+        return max(key=len)
     except TypeError as error:
         return str(error)
