@@ -95,7 +95,7 @@ def _sources(name: str) -> str:
     ]
     paths += [FOLDER.parent / file for file in ("engine.py", "workloads.py", "programs.py")]
     package = FOLDER.parents[1] / "lmc"
-    paths.append(package / "driver" / "openmp.py")  # how threads wait, in every runner of this interpreter
+    paths.append(package / "driver" / "targets" / "openmp.py")  # how threads wait, in every runner of this interpreter
     if name == "lmc":
         paths += sorted(path for path in package.rglob("*") if path.suffix in (".py", ".c", ".h"))
     parts = [*(path.read_bytes() for path in paths), json.dumps(_versions(name)).encode()]

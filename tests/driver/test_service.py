@@ -161,7 +161,7 @@ def test_closing_ends_what_runs(caplog: pytest.LogCaptureFixture):
 
 FIRST = """
 import threading, time
-from lmc.driver import service
+from lmc.driver.targets import service
 
 made = []
 service.Service.__init__ = lambda self: (time.sleep(0.05), made.append(self))[0]
