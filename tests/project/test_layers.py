@@ -1,6 +1,7 @@
 """The arrows between the packages of lmc, read from the import statements of every module."""
 
 import graphlib
+import re
 
 import pytest
 
@@ -48,6 +49,20 @@ def test_every_package_has_a_row_and_a_readme():
     assert {name for name in packages if owner(f"lmc.{name}", LAYERS) is None} == set()
     folders = {REPOSITORY / "lmc" / name for name in packages if (REPOSITORY / "lmc" / name).is_dir()}
     assert [folder.name for folder in sorted(folders) if not (folder / "README.md").is_file()] == []
+
+
+def test_every_file_stands_in_the_map_of_a_readme():
+    package = REPOSITORY / "lmc"
+    unnamed: list[str] = []
+    for path in sorted(package.rglob("*.py")):
+        if path.name == "__init__.py" or path.parent == package:
+            continue
+        folders = [folder for folder in path.parents if package in folder.parents]
+        readmes = [folder / "README.md" for folder in folders if (folder / "README.md").is_file()]
+        maps = [re.findall(r"[\w/]+\.py", readme.read_text("utf-8")) for readme in readmes]
+        if not any(name.rpartition("/")[2] == path.name for names in maps for name in names):
+            unnamed.append(path.relative_to(REPOSITORY).as_posix())
+    assert unnamed == []
 
 
 def test_the_table_has_no_cycle():

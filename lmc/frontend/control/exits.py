@@ -1,4 +1,4 @@
-"""How a piece of the program may end: its exits, and what tells which of them a run takes."""
+"""Exits of a piece of the program, and the flags that tell which of them a run takes."""
 
 from __future__ import annotations
 

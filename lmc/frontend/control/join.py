@@ -1,4 +1,4 @@
-"""Where two states meet: the one join of conditions, loops, ``try``, generators and inlined functions.
+"""The join of two states: one for conditions, loops, ``try``, generators and inlined functions.
 
 What is the same on both sides stays. Scalars that differ become phis. Objects older than the branch are joined field by
 field with themselves, objects that each side made anew with each other, so that aliases stay aliases. What has no

@@ -1,4 +1,4 @@
-"""Loops: rounds of a known number one after the other, and the fixed point of those that a run counts.
+"""Loops: unrolled where the number of rounds is known, a fixed point where only the run counts them.
 
 A ``cf.loop`` is made as a rotated loop: whether there is another round is worked out before the first round and at the
 end of each, and the op's condition only passes on. The header of the loop is the join of the state before it and the

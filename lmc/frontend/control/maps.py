@@ -1,4 +1,4 @@
-"""Loops over branches that only a run counts, whose rounds change their own branch alone: one ``cf.map``.
+"""Loops over an unknown number of branches whose rounds change their own branch alone: one ``cf.map``.
 
 One round stands for all, so nothing in it may reach another round. It is interpreted several times, to find out what it
 puts into lists of the program and how many ids it takes on paths of others.

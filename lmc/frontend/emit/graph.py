@@ -1,4 +1,4 @@
-"""The module under construction: nested blocks, op by op, each at a line of the user's."""
+"""The module under construction: nested blocks, op by op, each with the line of the user's program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that follow from the arguments of the program: what they are now, and what the capture then holds for."""
+"""Values that follow from the arguments: reading them makes the capture valid for those arguments alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of the run: containers of Python's own that have no static form, because keys or lengths are not known.
+"""Objects of the run: Python containers without a static form, because keys or lengths are not known.
 
 What changes one is an op with the effect ``local``; what looks into one is a pure op, which keeps its place between
 them. A container that becomes an object of the run stays at its address, so all its aliases see it. An object of the

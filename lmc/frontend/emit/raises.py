@@ -1,4 +1,4 @@
-"""What an op may raise, as far as that is known, and whether a handler may take it."""
+"""The exceptions that an op may raise, and whether a handler may catch them."""
 
 from __future__ import annotations
 

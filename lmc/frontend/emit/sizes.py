@@ -1,4 +1,4 @@
-"""How large a value may get that a capture works out at once, and how large one that stands in the graph."""
+"""Limits for values that a capture computes at once, and for literals in the graph."""
 
 from __future__ import annotations
 

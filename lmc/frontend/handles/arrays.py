@@ -1,4 +1,4 @@
-"""Branches that only a run counts: what they have in common stands in one core, what differs in lists of the graph."""
+"""Branches whose number only the run knows: one core for what they share, lists of the graph for what differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``s.fork``, ``s.copy``, and what branches are asked for."""
+"""``s.fork``, ``s.copy``, and the operations of branches."""
 
 from __future__ import annotations
 

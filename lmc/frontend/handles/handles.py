@@ -1,4 +1,4 @@
-"""What a handle does: the tables of its methods, and of the functions of lmc's own."""
+"""The methods of a handle, and the functions of lmc: a table of their rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What handles of another language than lmc's own do: its tables, which a program brings with it."""
+"""The tables of another language than lmc's own, which a program brings with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of lmc's own that make what is appended: messages, generations, choices."""
+"""Functions of lmc that make messages, generations and choices."""
 
 from __future__ import annotations
 

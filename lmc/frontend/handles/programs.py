@@ -1,4 +1,4 @@
-"""Programs that a program calls: each is a part of it, with a context of its own or on a state that it is given."""
+"""Calls of other programs: each is a part of the caller, with a context of its own or on a given state."""
 
 from __future__ import annotations
 

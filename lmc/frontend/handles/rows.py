@@ -1,4 +1,4 @@
-"""Going over branches that only a run counts, alone or with ``zip`` and ``enumerate``.
+"""Loops over branches whose number only the run knows, alone or with ``zip`` and ``enumerate``.
 
 A loop whose rounds only read is one like any other. Where a round uses the context of its branch, the loop begins
 again as a ``cf.map`` (``lmc.frontend.control.maps``).

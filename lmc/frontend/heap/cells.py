@@ -1,4 +1,4 @@
-"""Cells: what stands at an address of the heap. Immutable; a change puts another cell at the address.
+"""Cells: the contents of addresses. Immutable; a change puts another cell at the address.
 
 Names of a frame, attributes of an instance and variables of a handle are places of their own (``(address, name)``),
 so that a store and a join cost what was changed.

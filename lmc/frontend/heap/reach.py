@@ -1,4 +1,4 @@
-"""What can be reached from where in a state."""
+"""Reachability in a state."""
 
 from __future__ import annotations
 

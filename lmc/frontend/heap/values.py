@@ -1,4 +1,4 @@
-"""Abstract values: what an expression of the program may be while it is captured.
+"""Abstract values: the values of expressions during a capture.
 
 All are immutable. What Python can change is a cell of the heap (``lmc.frontend.heap.state``), and a ``Ref`` names it.
 """

@@ -1,4 +1,4 @@
-"""Calls: what is called decides, in this order: handles and programs, the program's own functions, Python's own, tools.
+"""Calls, by the callee: handles and programs, functions of the program, Python's own functions, tools.
 
 Functions of the program's are inlined: their statements are interpreted with a frame of their own.
 """

@@ -1,4 +1,4 @@
-"""What an interpretation works with: the graph, the state, and the calls that are under way."""
+"""The state of an interpretation: graph, heap, and the calls under way."""
 
 from __future__ import annotations
 

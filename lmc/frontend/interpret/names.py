@@ -1,4 +1,4 @@
-"""Names: those of the program's own frames, and what is read from closures, modules and builtins outside of it."""
+"""Names: of the program's own frames, and of closures, modules and builtins outside of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``try``, ``with`` and ``raise``: blocks that look at exceptions and at what leaves them.
+"""``try``, ``with`` and ``raise``: blocks that handle exceptions and other exits.
 
 In such a block an op that may raise stands in a ``cf.try`` (``Machine.emit``); what it raises is an exit of its own.
 """

@@ -1,4 +1,4 @@
-"""What all handles on one context share."""
+"""The state that all handles on one context share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program appends to a state: text, generations and choices, alone or as the content of a role message.
+"""Appended parts: text, generations and choices, alone or as the content of a role message.
 
 ``s += lmc.user("…")``, ``s += lmc.assistant("It is " + lmc.gen("animal"))``, ``s += lmc.select("letter", ["A", "B"])``.
 """

@@ -1,4 +1,4 @@
-"""What users try with a handle that it can't do: refused at their line, with what to write instead.
+"""Misuse of handles: raises at the user's line, with the remedy.
 
 Type checkers do not see the methods here, so that they refuse the same.
 """

@@ -1,4 +1,4 @@
-"""Errors about what the user wrote, at the line where it stands."""
+"""Errors about the user's program, at their line."""
 
 from __future__ import annotations
 

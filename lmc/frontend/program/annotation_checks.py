@@ -1,4 +1,4 @@
-"""Arguments that can't be what their annotation promises: a dict where the program expects an object.
+"""Checks of arguments against annotations: a dict where the program expects an object.
 
 Python converts no argument, and neither does a call of a program: it gets the caller's own objects. But rows of data
 are dicts, and what a program raises at the first field of one says nothing of that.

@@ -1,4 +1,4 @@
-"""What an annotation of the user's promises: the IR type, and values of it."""
+"""The IR types of annotations, and values of them."""
 
 from __future__ import annotations
 

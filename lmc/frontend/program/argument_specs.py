@@ -1,4 +1,4 @@
-"""What an argument is made of: how it is taken apart into symbolic leaves, and what the program sees in its place."""
+"""Specs of arguments: how one is taken apart into symbolic leaves, and its counterpart in the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a capture holds for: the arguments' shape, values it specialised for, and everything it read outside itself."""
+"""Guards: the shape of arguments, specialised values, and everything that a capture read outside itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program or host function that runs now, which plain Python has no parameter for."""
+"""The program or host function that runs now, in context variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a capture gives, and the few captures of one program that are kept for the arguments to come."""
+"""Captures of one program, kept for later arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What takes all items of an iterable: ``sorted``, ``min``, ``max``, ``sum``, ``any``, ``all``."""
+"""Functions that take all items of an iterable: ``sorted``, ``min``, ``max``, ``sum``, ``any``, ``all``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands outside the program: read in the run where the capture can't know what it holds, and written there.
+"""Places outside the program: the run reads what the capture can't know, and writes what the program writes.
 
 The capture reads such a place now, and guards it, while no call can have changed it. A place that the program itself
 writes is read in the run everywhere (``Machine.written``): the capture begins again where it was read before.

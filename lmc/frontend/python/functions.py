@@ -1,4 +1,4 @@
-"""Python's own functions and classes, by the function: what each does with abstract values."""
+"""Python's own functions and classes: a table of their rules for abstract values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked about values: ``len``, ``isinstance``, ``type``, ``getattr``, ``callable``."""
+"""Questions about values: ``len``, ``isinstance``, ``type``, ``getattr``, ``callable``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What values give when they are gone over."""
+"""The items of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An item of a known list or dict that holds handles or functions, by a number or key that only a run knows."""
+"""Items of a known list or dict of handles or functions, by a number or key that only the run knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a class that runs code of the user's makes of a generation: a call of its own, in order with all others."""
+"""Conversion of a generation by a class that runs the user's code: a call of its own, in order with all others."""
 
 from __future__ import annotations
 

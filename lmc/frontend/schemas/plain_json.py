@@ -1,4 +1,4 @@
-"""Whether what pydantic makes of JSON is the data that the JSON says, or something else.
+"""Classes whose values are the data of their JSON.
 
 Asked of pydantic-core's description of a class, like the question in ``own_code.py``; what is not known to be plain is
 not.

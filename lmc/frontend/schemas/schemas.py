@@ -1,4 +1,4 @@
-"""What ``schema=`` takes: a JSON schema, or a class or type that pydantic knows, whose JSON schema it stands for."""
+"""The values of ``schema=``: a JSON schema, or a class or type that pydantic knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether making a value from JSON, or an operator on one, may run code of the user's.
+"""User code that runs when a value is made from JSON, or by an operator on one.
 
 The question is put to pydantic-core's description of the class. What is not known to be pydantic's own counts as the
 user's: then a conversion is a call of the graph, in order with others, which is always right and only slower.

@@ -1,4 +1,4 @@
-"""What may ask for the exception that is being handled, as ``sys.exc_info`` does."""
+"""Reads of the exception that is being handled, as by ``sys.exc_info``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of a function that may still be read: where a loop begins its next round, behind and before a statement.
+"""Liveness of names: at the head of each loop, before and behind each statement.
 
 Backward liveness over the AST (Aho, Lam, Sethi, Ullman, "Compilers", 2006, section 9.2.5). Names that nested functions
 read are always live. A name that is not live at the head of a loop need not be carried from round to round.

@@ -1,4 +1,4 @@
-"""Values that look different in another process: a set goes over its texts in an order that Python draws at its start.
+"""Values that differ between processes: the order of a set of texts depends on a seed of the process.
 
 What a capture works out at once becomes a part of the graph, and the graph shall be the same wherever it is made. So
 the capture ends where the order of such a set, or the address of an object, would get into it.

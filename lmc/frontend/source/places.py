@@ -1,4 +1,4 @@
-"""Where statements and nested functions stand in a function, and the code objects of the latter."""
+"""Positions of statements and nested functions in a function, and the code objects of the latter."""
 
 from __future__ import annotations
 

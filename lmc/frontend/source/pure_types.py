@@ -1,4 +1,4 @@
-"""Which plain values Python's operators may touch during a capture without running code of the user's.
+"""Types whose operators run no code of the user's, so that a capture may use them on plain values.
 
 Touching must also give the same answer each time the capture is used, so what can change in place counts as harmless
 only if guards look into it (lists, dicts and sets themselves, not their subclasses).

@@ -1,4 +1,4 @@
-"""Which objects a function of the user's can reach by the names in its code, and so may change."""
+"""Objects that a function of the user's can reach by the names in its code, and so may change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stable ids of conditions, loops, maps and races: by their program, and by where they stand in its source.
+"""Stable ids of conditions, loops, maps and races: by their program and their position in its source.
 
 Not given while they are recorded: a loop is traced several times, and an op is appended after those in its regions.
 """

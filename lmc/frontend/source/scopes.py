@@ -1,4 +1,4 @@
-"""Which names of a function are its own: everything else is read from a closure, the module or the builtins."""
+"""The local names of a function; every other name is read from a closure, the module or the builtins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where control flow stands in a function: its first, its second and so on, which no comment and no other line moves.
+"""Numbers of control flow in a function: comments and other lines do not change them.
 
 What a condition is called may not depend on which of the conditions around it are known when the program is captured:
 then a profile would say of one what was measured of another.

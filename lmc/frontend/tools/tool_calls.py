@@ -1,4 +1,4 @@
-"""How a tool is called: once or again, for how long, in which thread or loop.
+"""Calls of tools: attempts, timeouts, threads and the loop of asynchronous ones.
 
 All coroutines run in one event loop of their own, whatever calls them: what a client of the user's keeps open stays
 usable, and a tool that blocks holds up no program but those that wait for tools.
