@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.frontend import corpus
+from tests.frontend.corpus import cases
 from tests.frontend.corpus.cases import CASES
 from tests.frontend.harness import check
 
-for _file in sorted(Path(corpus.__path__[0]).glob("*.py")):
-    import_module(f"{corpus.__name__}.{_file.stem}")  # which puts its programs into CASES
+for _file in sorted(Path(cases.__file__).parent.glob("*.py")):
+    import_module(f"tests.frontend.corpus.{_file.stem}")  # which puts its programs into CASES
 
 
 @pytest.mark.parametrize("name", CASES)
