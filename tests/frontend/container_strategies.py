@@ -57,6 +57,10 @@ def careful(items):
             raise
 
 
+def twice(items):
+    return [items, items]
+
+
 def last(items):
     out = "none"
     for item in items:
@@ -83,6 +87,7 @@ class ContainerWriter:
         self.names["texts"] = ["a", "b"]
         self.count = 0
         self.budget = draw(st.integers(5, 14))
+        self.of_rows = draw(st.integers(1, 4)) == 1  # lists that hold one list in two places
         self.libraries = draw(st.integers(1, 3)) == 1  # calls of which end most captures early
         self.loops = 0
         self.depth = 0
@@ -245,6 +250,7 @@ class ContainerWriter:
             "match",
         ]
         kinds += self.of_libraries("queue", "counter", "group")
+        kinds += ["held_twice"] * 25 * self.of_rows
         if not self.in_function:
             kinds += ["rebind"] * 3
         if self.loops < 2:
@@ -437,6 +443,9 @@ class ContainerWriter:
             f"{rows}[-1] = [{text}]",
             f"{rows}[0] += [{text}]",
             f"{rows}.insert(0, {rows}[-1])",
+            f"{rows} += [[{text}]] * 2" if not self.in_function else "pass",
+            f"{rows}.extend(twice([{text}]))",
+            f"{rows}[0] = {rows}[-1] = [{text}]",
         )
         return [f"if 0 < len({rows}) < 4 and len({rows}[0]) < {MOST_ITEMS}: {change}"]
 
@@ -581,8 +590,22 @@ class ContainerWriter:
     def _rows(self) -> list[str]:
         xs, ys = self.known("lists"), self.known("lists")
         return self.bind(
-            "rows", "rows", self.pick(f"[{xs}, ['z']]", f"[{xs}, {ys}]", "[[a], [b]]", f"[[w] for w in {xs}]")
+            "rows",
+            "rows",
+            self.pick(f"[{xs}, ['z']]", f"[{xs}, {ys}]", "[[a], [b]]", f"[[w] for w in {xs}]", *self.same_rows()),
         )
+
+    def _held_twice(self) -> list[str]:
+        rows = self.names["rows"]
+        if not rows or self.one_in(6):
+            return self.bind("rows", "rows", self.pick(*self.same_rows()))
+        change = self.change_rows()
+        return [f"if {self.condition()}:", *("    " + line for line in change)] if self.one_in(2) else change
+
+    def same_rows(self) -> tuple[str, ...]:
+        """Lists that hold one list twice."""
+        text = self.text()
+        return f"[[{text}]] * 2", f"twice([{text}])", f"list(dict.fromkeys('xy', [{text}]).values())"
 
     def _pairs(self) -> list[str]:
         xs = self.known("lists")
@@ -694,6 +717,7 @@ class ContainerWriter:
         parts += [f"[{', '.join(names['rows'])}]"]
         parts += [f"[{', '.join((*names['queues'], *names['counters'], *names['groups']))}]"]
         parts += [f"[{', '.join(f'list({it})' for it in (*names['iterators'], *names['pairs']))}]"]
+        parts += [f"[{', '.join(f'[row is {rows}[0] for row in {rows}]' for rows in names['rows'])}]"]
         lists = names["lists"]
         parts += [f"[{', '.join(f'{xs} is {lists[0]}' for xs in lists[1:])}]"]
         lines = ["def program(s, a: str, b: str, n: int, words: list[str]):", *("    " + line for line in body)]

@@ -313,6 +313,21 @@ def check(box, text):
     return text
 
 
+def twice(text, more=()):
+    note = Note(text)
+    return [note, *more, note]
+
+
+def numbered(text):
+    note = Note(text)
+    return [(note, 1), (note, 2)]
+
+
+def named(text):
+    note = Note(text)
+    return {"p": note, "q": note, "r": Note(text, count=1)}
+
+
 def logged(function):
     @functools.wraps(function)
     def inner(*args, **kwargs):
@@ -345,6 +360,8 @@ KINDS = (
     "lists",
     "boxlists",
     "notelists",
+    "notepairs",
+    "notedicts",
     "calls",
     "things",
     "facts",
@@ -400,7 +417,14 @@ class ObjectWriter:
             "slots": self.pick(f"Slot({text})", f"Slot({text}, 5)"),
             "lists": self.pick("[]", f"[{text}]", f"found({text})"),
             "boxlists": self.pick("[]", f"[Box({text}), Wide('k')]"),
-            "notelists": self.pick("[]", f"[Note({text})]", f"[Note(word) for word in words if word != {text}][:3]"),
+            "notelists": self.pick(
+                *["[]", f"[Note({text})]", f"[Note(word) for word in words if word != {text}][:3]"] * 2,
+                f"[Note({text})] * 2",
+                f"twice({text})",
+                f"twice({text}, [Note({text})])",
+            ),
+            "notepairs": self.pick("[]", f"[(Note({text}), 1)] * 2", f"numbered({text})", f"[(Note({text}), n)]"),
+            "notedicts": self.pick("{}", f"dict.fromkeys('xy', Note({text}))", f"named({text})"),
             "things": f"fetched({text})",
             "facts": "s.gen('f', schema=Fact, temperature=1.0)",
             "calls": self.pick("shout", "(lambda text: text + '?')", "Box.twice", "functools.partial(shout, end='.')"),
@@ -650,6 +674,8 @@ class ObjectWriter:
             line = f"{name} = {self.made('notelists')}"
             self.names["notelists"].append(name)
             return [line]
+        if self.one_in(2):
+            return self._notes_held_twice()
         items, text, each = self.pick(*self.names["notelists"]), self.text(), self.fresh("n")
         note = self.pick(self.made("notes"), self.a("notes"))
         put = [f"{each} = {note}", f"{each}.tag({text})", f"{items}.append({each})"]
@@ -676,6 +702,38 @@ class ObjectWriter:
             [f"{items} = {self.a('notelists')}"],
             [f"{items} = sorted({items}, key=lambda each: each.count)[:4]"],
             [f"s += ' '.join(each.text for each in {items})"],
+        )
+
+    def _notes_held_twice(self) -> list[str]:
+        """One object of the program's in two places, or in a tuple, list or dict in one place."""
+        for kind in ("notepairs", "notedicts"):
+            if not self.names[kind] or self.one_in(6):
+                name = self.fresh("m")
+                line = f"{name} = {self.made(kind)}"
+                self.names[kind].append(name)
+                return [line]
+        items, pairs, table = (self.pick(*self.names[kind]) for kind in ("notelists", "notepairs", "notedicts"))
+        other, text, each, note = self.pick(*self.names["notedicts"]), self.text(), self.fresh("n"), self.made("notes")
+        return self.pick(
+            [f"if len({items}) < 5: {items} += [{note}] * 2"],
+            [f"if len({items}) < 5: {items}.extend(twice({text}))"],
+            [f"{each} = {note}", f"{items} += [{each}, {each}]"],
+            [f"{items}.append({table}.setdefault({text}, {note}))"],
+            [f"{items}[:1] = {items}[1:2] = [{note}]"],
+            [f"if {items}: {items}[0] = {items}[-1] = {note}"],
+            [f"if {self.condition()}: {pairs}.append(({note}, 3))"],
+            [f"for {each} in words: {pairs}.append(({note}, 4))"],
+            [f"if len({pairs}) < 5: {pairs} += [({note}, 5)] * 2"],
+            [f"if {pairs}: {pairs}[0][0].tag({text})"],
+            [f"if {pairs}: {pairs}[len(s.gen('i', max_tokens=2)) % len({pairs})][0].tag({text})"],
+            [f"for {each}, _ in {pairs}[:3]: {each}.tag({text})"],
+            [f"{table}[{text}] = {note}"],
+            [f"{table}[{text}] = {other}[{self.text()}] = {note}"],
+            [f"{table}['p'] = {other}['p'] = {note}", f"{table}['p'].tag({text})"],
+            [f"for {each} in words: {table}[{each}] = {other}[{text}] = {note}"],
+            [f"if {self.condition()}: {table}[{text}] = {note}"],
+            [f"for {each} in {table}.values(): {each}.tag({text})"],
+            [f"if 'x' in {table}: {table}['x'].tag({text})"],
         )
 
     def _fact(self) -> list[str]:
@@ -773,6 +831,8 @@ class ObjectWriter:
         lists = [f"list({name})" for name in self.names["lists"]]
         boxes += [f"({name}.name, {name}.size, list({name}.items))" for name in self.names["things"]]
         notes += [f"[(n.text, list(n.tags), n.count, n is {x}[0]) for n in {x}]" for x in self.names["notelists"]]
+        notes += [f"[(n.text, list(n.tags), n is {x}[0][0]) for n, _ in {x}]" for x in self.names["notepairs"]]
+        notes += [f"[(k, n.text, list(n.tags)) for k, n in {x}.items()]" for x in self.names["notedicts"]]
         boxes += [f"({name}.word, list({name}.lines))" for name in self.names["facts"]]
         parts = [*self.names["texts"], *self.names["numbers"], *self.names["points"], *self.names["pairs"]]
         result = ", ".join([*parts, *boxes, *notes, *slots, *lists])

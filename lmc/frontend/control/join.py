@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lmc.frontend.emit import objects, operands
@@ -142,6 +142,7 @@ class Join:
         self._exported: set[int] = set()
         self._moved: dict[Path, tuple[int, int]] = {}
         self._dead: frozenset[Place] = frozenset()
+        self._given: tuple[set[int], set[int]] = (set(), set())
 
     def run(self, places: Sequence[Place] = (), dead: frozenset[Place] = frozenset()) -> State:
         """The state behind the construct.
@@ -161,7 +162,19 @@ class Join:
             left, right = (held[place] if place in held else self.base.get(place) for held in changed)
             self.joined.put(place, self.content((place,), left, right))
         self.joined.holds_foreign = any(state.holds_foreign for state in self.states)
+        for side, given in enumerate(self._given):
+            for address in given:
+                self._poison_given(side, address)
         return self.joined
+
+    def _poison_given(self, side: int, address: int) -> None:
+        """What a container of the run took on one side may still have a name that holds a value for a moment."""
+        partner = self._partners[side].get(address)
+        if partner is not None:
+            address = self._pairs[(address, partner) if side == 0 else (partner, address)]
+        elif address >= self.watermark and address not in self._exported:
+            return
+        self.joined.put(address, PoisonCell(objects.GIVEN))
 
     def run_alone(self, side: int) -> State:
         """The state behind the construct where only this side takes the exit."""
@@ -325,6 +338,8 @@ class Join:
 
     def exported_cell(self, path: Path, side: int, cell: Cell) -> Cell:
         """The same of a cell."""
+        if isinstance(cell, PoisonCell):
+            return PoisonCell(cell.poison)
         return rebuilt_cell(cell, lambda name, value: self.exported((*path, name), side, value))
 
     def _export_address(self, path: Path, side: int, address: int) -> None:
@@ -335,7 +350,7 @@ class Join:
         cell = state.get(address)
         assert isinstance(cell, Cell), "a reference names no cell"
         made = self.exported_cell((*path, "cell"), side, cell)
-        self.joined.put(address, made)
+        self.joined.put(address, PoisonCell(objects.GIVEN) if address in self._given[side] else made)
         if isinstance(cell, HandleCell) and isinstance(made, HandleCell) and made.holes != cell.holes:
             for base, count in self._counts_below(side, cell).items():
                 self.joined.put(
@@ -395,6 +410,8 @@ class Join:
             self.joined.put(address, self.cell((*path, "cell"), one, other, {left, right}))
         except NoCommonFormError as reason:
             return reason.poison
+        if left in self._given[0] or right in self._given[1]:
+            self.joined.put(address, PoisonCell(objects.GIVEN))
         for name in dict.fromkeys((*names_of(one), *names_of(other))):
             place, partner = self.states[0].get((left, name)), self.states[1].get((right, name))
             assert isinstance(place, Abstract)
@@ -408,7 +425,7 @@ class Join:
             return left
         for one in (left, right):
             if isinstance(one, PoisonCell):
-                return one
+                return PoisonCell(one.poison)
         if isinstance(left, ListCell | GrownCell) and isinstance(right, ListCell | GrownCell):
             return self._lists(path, left, right, own)
         if isinstance(left, _CONTAINERS) and isinstance(right, _CONTAINERS) and not _have_one_form(left, right):
@@ -437,15 +454,26 @@ class Join:
             raise NoCommonFormError(_no_common_form(self.machine))
         if any(address in self.machine.read_only or self.machine.is_watched(address) for address in own):
             raise NoCommonFormError(_no_common_form(self.machine))
+        with self._giving(side, own):
+            return objects.escaped(self.machine, cell)
+
+    @contextmanager
+    def _giving(self, side: int, own: Collection[Place]) -> Generator[None]:
+        """Append to the end of a side what puts a container together, which alone holds its items behind the construct.
+
+        The state of that side stays as it is: what is put together belongs to this join.
+        """
         machine = self.machine
         with self.phis.at(side):
             around, machine.state = machine.state, machine.state.child()
             try:
-                made = objects.escaped(machine, cell)  # what it holds is reached through it alone
+                with machine.giving({*own, *self._dead}):
+                    yield
                 around.holds_foreign |= machine.state.holds_foreign
+                changed = machine.state.changed_since(around)
+                self._given[side].update(place for place in changed if type(place) is int and place in around)
             finally:
                 machine.state = around
-        return made
 
     def _values(self, path: Path, left: Sequence[Abstract], right: Sequence[Abstract]) -> tuple[Abstract, ...]:
         pairs = enumerate(zip(left, right, strict=True))
@@ -545,7 +573,7 @@ class Join:
             pairs = zip(left.items, right.items, strict=True)
             return ListCell(tuple(self.value((*path, index), *pair) for index, pair in enumerate(pairs)))
         element = self._element((left, right), own)
-        values = [self._list_value(side, cell, element) for side, cell in enumerate((left, right))]
+        values = [self._list_value(side, cell, element, own) for side, cell in enumerate((left, right))]
         merged = self.value((*path, "list"), *values)
         assert isinstance(merged, Symbol)
         return GrownCell(merged)
@@ -562,11 +590,11 @@ class Join:
                 kinds.add(type_of_value(self.machine, item) if _is_scalar(item) else ANY)
         return kinds.pop() if len(kinds) == 1 else ANY
 
-    def _list_value(self, side: int, cell: ListCell | GrownCell, element: Type) -> Abstract:
+    def _list_value(self, side: int, cell: ListCell | GrownCell, element: Type, own: Collection[Place]) -> Abstract:
         if isinstance(cell, GrownCell):
             return cell.value
-        with self.phis.at(side):
-            items = [objects.rebuilt(self.machine, each) for each in cell.items]
+        with self._giving(side, own):
+            items = objects.handed_over(self.machine, cell.items)
             return pure(self.machine, "list", items, gives=list_of(element), raises=False)
 
     def _handles(self, path: Path, left: HandleCell, right: HandleCell) -> HandleCell | None:
@@ -736,7 +764,7 @@ def rebuilt_cell(cell: Cell, change: Any) -> Cell:
     if isinstance(cell, BranchesCell):
         handles = tuple(change(index, handle) for index, handle in enumerate(cell.handles))
         return BranchesCell(handles, change("source", cell.source), change("base", cell.base))
-    if isinstance(cell, ObjectCell):
+    if isinstance(cell, ObjectCell) or (isinstance(cell, PoisonCell) and cell.value is not None):
         return dataclasses.replace(cell, value=change("object", cell.value))
     return cell
 

@@ -2,14 +2,14 @@
 
 What changes one is an op with the effect ``local``; what looks into one is a pure op, which keeps its place between
 them. A container that becomes an object of the run stays at its address, so all its aliases see it. An object of the
-program's own classes is made in the run when a container takes it, if nothing else holds it any more (``rebuilt``).
+program's own classes is made in the run when a container takes it, if nothing else holds it any more (``handed_over``).
 From there on it is like one that a tool gave. States and functions can't be in a container of the run.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,8 @@ from lmc.frontend.emit.operands import (
     pure,
     united,
 )
-from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, SetCell
-from lmc.frontend.heap.reach import values_of
+from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, PoisonCell, SetCell
+from lmc.frontend.heap.reach import names_of, reached_from, references, values_of
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import (
     NONE,
@@ -36,6 +36,7 @@ from lmc.frontend.heap.values import (
     Concat,
     Const,
     Domain,
+    Poison,
     Ref,
     Slice,
     Symbol,
@@ -43,7 +44,7 @@ from lmc.frontend.heap.values import (
     View,
 )
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY
-from lmc.ir.core import Effect
+from lmc.ir.core import Effect, Value
 from lmc.ir.dialects.core_ops import LocalCallOp
 from lmc.ir.types import ANY, BOOL, TEXT, JsonType, Type, list_of
 from lmc.ir.types import NONE as NONE_TYPE
@@ -107,17 +108,66 @@ class Rebuilt:
         return made
 
 
-def rebuilt(machine: Machine, value: Abstract) -> Abstract:
-    """``value``, which ``Machine.can_be_stored``, with objects of the run in the place of those of the program's."""
+GIVEN = Poison("an object is used that was put into a container of which only a run knows the items", "read it there")
+"""What stands for an object of the program's that a container of the run took: it is reached through that alone."""
+
+
+def handed_over(machine: Machine, values: Sequence[Abstract], own: Abstract = NONE) -> list[Abstract]:
+    """``values``, which ``Machine.can_be_stored``, as items of the list ``own``, which alone holds them from now on."""
+    again = shared(machine, values)
+    with machine.giving([own.address] if isinstance(own, Ref) else []):
+        return [_handed_over(machine, each, again) for each in values]
+
+
+def _handed_over(machine: Machine, value: Abstract, again: Collection[int]) -> Abstract:
     if isinstance(value, Tuple):
-        return Tuple(tuple(rebuilt(machine, each) for each in value.items), value.kind)
-    cell = machine.cell(value)
-    if not isinstance(cell, InstanceCell) or not isinstance(value, Ref):
+        return Tuple(tuple(_handed_over(machine, each, again) for each in value.items), value.kind)
+    if not isinstance(value, Ref):
         return value
+    cell = machine.state.get(value.address)
+    inside = reached_from(machine.state, [value])
+    if isinstance(cell, InstanceCell | PoisonCell) or not inside.isdisjoint(again):
+        return stored(machine, value)
+    if any(isinstance(machine.state.get(address), InstanceCell | PoisonCell) for address in inside):
+        return stored(machine, value)
+    if isinstance(cell, ObjectCell):
+        return value
+    machine.ends.copied.add(value.address)
+    found = operand(machine, value)
+    for address in inside:
+        if not isinstance(machine.state.get(address), ObjectCell):
+            machine.state.put(address, PoisonCell(GIVEN))
+    assert isinstance(found.ir, Value)
+    return Symbol(found.ir, found.origin or "a list", foreign=found.foreign, local=found.local)
+
+
+def shared(machine: Machine, values: Sequence[Abstract]) -> set[int]:
+    """The addresses that ``values`` reach in more than one way."""
+    seen: set[int] = set()
+    found: set[int] = set()
+    waiting = [address for value in values for address in references(value)]
+    while waiting:
+        address = waiting.pop()
+        if address in seen:
+            found.add(address)
+            continue
+        seen.add(address)
+        cell = machine.state.get(address)
+        if isinstance(cell, Cell):
+            waiting += references(cell)
+            waiting += [each for name in names_of(cell) for each in references(machine.state.get((address, name)))]
+    return found
+
+
+def _rebuilt(machine: Machine, value: Ref, cell: InstanceCell) -> Symbol:
+    """An object of the program's as one of the run, which stands for it from now on."""
     held = [machine.state.get((value.address, name)) for name in cell.names]
-    parts = [stored(machine, each) for each in held if isinstance(each, Abstract)]
+    with machine.giving([value.address]):
+        parts = [stored(machine, each) for each in held if isinstance(each, Abstract)]
     found = host_call(machine, Rebuilt.of(machine, cell.kind, cell.names), parts, effect=Effect.READS, raises=())
-    return replace(found, origin=with_article(cell.kind.__name__), kind=cell.kind)
+    made = replace(found, origin=with_article(cell.kind.__name__), kind=cell.kind)
+    machine.state.put(value.address, PoisonCell(GIVEN, made))
+    return made
 
 
 def made(machine: Machine, name: str, arguments: Args, kind: type, *, ordered: bool = True) -> Ref:
@@ -172,10 +222,14 @@ def stored(machine: Machine, value: Abstract) -> Abstract:
     if isinstance(value, Tuple):
         machine.state.holds_foreign |= value.kind is not tuple
         return Tuple(tuple(stored(machine, each) for each in value.items), value.kind)
-    if isinstance(machine.cell(value), InstanceCell) and machine.can_be_stored(value, machine.objects.escaping):
-        machine.state.holds_foreign = True
-        return rebuilt(machine, value)
     if isinstance(value, Ref):
+        known = machine.state.get(value.address)
+        if isinstance(known, PoisonCell) and known.value is not None:
+            machine.state.holds_foreign = True
+            return known.value
+        if isinstance(known, InstanceCell) and machine.can_be_stored(value, machine.objects.escaping):
+            machine.state.holds_foreign = True
+            return _rebuilt(machine, value, known)
         escape(machine, value)
         _check_ordered(machine, value)
         if kind_of(machine, value) is ITERATOR:
@@ -213,13 +267,10 @@ def escape(machine: Machine, value: Ref) -> None:
         return
     if value.address in machine.objects.escaping:
         raise machine.stop("a container holds itself", "keep it apart from what it holds")
-    machine.objects.escaping.append(value.address)
-    try:
+    with machine.giving([value.address]):
         machine.check_change(value)
         assert cell is not None
         machine.state.put(value.address, escaped(machine, cell, value))
-    finally:
-        machine.objects.escaping.pop()
 
 
 def escaped(machine: Machine, cell: Cell, value: Abstract = NONE) -> ObjectCell:

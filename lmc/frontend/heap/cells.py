@@ -28,9 +28,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoisonCell(Cell):
-    """An object that differs between the ways through a condition in what can't become one. No use is captured."""
+    """An object that differs between the ways through a condition in what can't become one. No use is captured.
+
+    Or one that a container of the run holds from now on: nothing but that may change it. ``value`` names it there, so
+    that another container can hold it as well; None where nothing does.
+    """
 
     poison: Poison
+    value: Symbol | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

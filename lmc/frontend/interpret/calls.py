@@ -345,10 +345,11 @@ def _check_handed_over(
     machine: Machine, taker: str, values: Sequence[Abstract], effect: Effect, remedy: str = _DECLARE
 ) -> None:
     """End the capture where a function would get a handle, or could change or keep what the program still uses."""
+    again = effect is Effect.WRITES and objects.shared(machine, values)
     for value in values:
         can_change = isinstance(value, Tuple) or machine.cell(value) is not None or isinstance(value, Symbol)
         kept = machine.can_be_stored(value, ()) and machine.may_be_kept(value)
-        if effect is Effect.WRITES and can_change and not kept:
+        if effect is Effect.WRITES and can_change and (again or not kept):
             raise machine.stop(
                 f"{taker} takes {with_article(class_name(machine, value))} of the program's own, and might change or "
                 "keep it",

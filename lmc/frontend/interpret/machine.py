@@ -180,8 +180,8 @@ class RunObjects:
 
     ``changes`` counts the ops that may have changed one. ``defaults``: one may be a ``defaultdict``, which reading an
     item changes. ``inner`` are the addresses of those that may be in another one. ``copies`` are lists of what
-    iterators give, made when those were: they do not follow what the iterators go over. ``escaping`` are the addresses
-    of containers that are just becoming objects of the run, outermost first. ``changed_unseen``: one was changed that
+    iterators give, made when those were: they do not follow what the iterators go over. ``escaping`` are the places
+    of what is just becoming objects of the run, outermost first. ``changed_unseen``: one was changed that
     may have an address, but was reached through a value. ``gone_over`` are the addresses of lists and iterators that
     loops under way read in each round.
     """
@@ -191,7 +191,7 @@ class RunObjects:
     defaults: bool = False
     inner: set[int] = field(default_factory=set[int])
     copies: set[Value] = field(default_factory=set[Value])
-    escaping: list[int] = field(default_factory=list[int])
+    escaping: list[Place] = field(default_factory=list[Place])
     gone_over: list[int] = field(default_factory=list[int])
 
 
@@ -360,6 +360,17 @@ class Machine:
         finally:
             del held[mark:]
 
+    @contextmanager
+    def giving(self, own: Collection[Place]) -> Generator[None]:
+        """What is reached through ``own`` alone becomes an object of the run."""
+        escaping = self.objects.escaping
+        mark = len(escaping)
+        escaping += own
+        try:
+            yield
+        finally:
+            del escaping[mark:]
+
     @staticmethod
     def _live(activation: Activation) -> frozenset[str] | None:
         """The names of a call that are read behind the statement that is under way, or by that; None: all of them."""
@@ -439,9 +450,11 @@ class Machine:
         cell = state.get(value.address) if isinstance(value, Ref) else None
         if isinstance(cell, ObjectCell):
             return cell.ordered
+        if isinstance(cell, PoisonCell):
+            return cell.value is not None
         if not isinstance(value, Ref) or not isinstance(cell, ListCell | GrownCell | DictCell | SetCell | InstanceCell):
             return False
-        if self.is_held(value, state, skip):
+        if value.address in skip or self.is_held(value, state, skip):
             return False
         held: list[Any] = values_of(cell)
         if isinstance(cell, InstanceCell):

@@ -294,7 +294,8 @@ def _set_in_list(machine: Machine, owner: Abstract, cell: ListCell | GrownCell, 
             raise_new(machine, type(error), *error.args)
         put(machine, owner, ListCell(tuple(items)))
     elif not isinstance(key, Slice) and _stays_list(machine, owner, value):
-        put(machine, owner, GrownCell(pure(machine, "list.replaced", (owner, key, value))))
+        given = objects.handed_over(machine, [value], owner)
+        put(machine, owner, GrownCell(pure(machine, "list.replaced", (owner, key, *given))))
     else:
         assert isinstance(owner, Ref)
         objects.escape(machine, owner)

@@ -228,7 +228,7 @@ def check_stored(machine: Machine, items: Sequence[Abstract], own: Abstract) -> 
 def grown(machine: Machine, value: Abstract, further: Sequence[Abstract], own: Abstract) -> Symbol:
     """The value of the list ``own`` that goes on with more items."""
     check_stored(machine, further, own)
-    more = pure(machine, "list", [objects.rebuilt(machine, each) for each in further], raises=False)
+    more = pure(machine, "list", objects.handed_over(machine, further, own), raises=False)
     if not isinstance(value, Symbol):
         return more
     assert isinstance(value.type, ListType)
@@ -284,7 +284,8 @@ def _insert(machine: Machine, receiver: Abstract, index: Abstract, item: Abstrac
         return NONE
     if not objects.is_flat(machine, receiver) or not machine.can_be_stored(item, ()):
         return _of_object(machine, receiver, "insert", index, item)
-    put(machine, receiver, GrownCell(pure(machine, "list.with", (receiver, index, item))))
+    given = objects.handed_over(machine, [item])
+    put(machine, receiver, GrownCell(pure(machine, "list.with", (receiver, index, *given))))
     return NONE
 
 

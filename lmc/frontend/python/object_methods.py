@@ -138,6 +138,7 @@ def method(machine: Machine, owner: Abstract, name: str, args: Args, kwargs: Kwa
     kind = kind_of(machine, owner)
     if kind is not None and name in ("keys", "values", "items") and issubclass(kind, dict):
         return View(owner, name)
+    ordered = all(_is_ordered(machine, each) for each in (owner, *args))
     given = [_argument(machine, name, each) for each in args]
     named = {key: _argument(machine, name, each) for key, each in kwargs.items()}
     if machine.state.holds_foreign and name in _COMPARING:
@@ -148,7 +149,6 @@ def method(machine: Machine, owner: Abstract, name: str, args: Args, kwargs: Kwa
         raise machine.unsupported("`sort` by key of a list that only a run counts")
     if name not in _LOOKS:
         changed(machine, owner, _added(machine, owner, name, args, kwargs))
-    ordered = all(_is_ordered(machine, each) for each in (owner, *args))
     values = (Const(name), symbol_of(machine, owner), *given)
     gives = NONE_TYPE if name in _NOTHING and kind is not None else _TYPES.get(name, ANY)
     if kind is not None and name in _LISTS:
@@ -184,7 +184,7 @@ def _added(machine: Machine, owner: Abstract, name: str, args: Args, kwargs: Kwa
 
 
 def _is_ordered(machine: Machine, value: Abstract) -> bool:
-    cell = machine.cell(value)
+    cell = machine.state.get(value.address) if isinstance(value, Ref) else None
     if isinstance(cell, SetCell):
         return len(cell.items) < 2
     return not isinstance(cell, ObjectCell) or cell.ordered

@@ -1,0 +1,235 @@
+"""Lists and objects of the program's own that are in two places at once, in containers whose items only a run knows."""
+
+# pyright: basic, reportOptionalMemberAccess=false, reportIndexIssue=false
+
+from dataclasses import dataclass, field
+
+from lmc.frontend.tools.tools import tool
+from tests.frontend.corpus.cases import case
+
+
+@dataclass
+class Job:
+    size: int = 0
+    tags: list = field(default_factory=list)
+
+
+@tool
+def appended(rows: list) -> int:
+    rows[0].append("b")
+    return len(rows[-1])
+
+
+def words(s):
+    return s.gen("x", max_tokens=9).split()
+
+
+def pair(one):
+    return one, one
+
+
+@case("apple pie")
+def worklist_of_objects_with_lists(s, a):
+    todo = [Job()]
+    for _ in words(s):
+        todo.append(Job())
+    return len(todo)
+
+
+@case("apple pie")
+def worklist_with_results(s, a):
+    todo, done = [Job(1, [a])], []
+    while todo and len(done) < 4:
+        job = todo.pop()
+        job.size += 1
+        done.append(job)
+        for word in words(s):
+            todo.append(Job(job.size, [word]))
+    return [(job.size, job.tags) for job in done]
+
+
+@case("apple pie")
+def chained_items(s, a):
+    p, q = {}, {}
+    for word in words(s):
+        p[word] = q[word] = Job()
+        p[word].size = 1
+    return [job.size for job in q.values()]
+
+
+@case("apple pie", stops="put into a container")
+def chained_items_of_lists(s, a):
+    p, q = [["u"], ["v"]], [["u"], ["v"]]
+    if "e" in s.gen("y", max_tokens=3):
+        p.append(["w"])
+        q.append(["w"])
+    for word in words(s):
+        p[0] = q[0] = [word]
+        p[0].append("k")
+    return q
+
+
+@case("apple pie")
+def repeated_object_in_an_arm(s, a):
+    team = [Job()] * 2
+    if "e" in s.gen("x", max_tokens=4):
+        team.append(Job())
+    team[0].size = 1
+    return [job.size for job in team]
+
+
+@case("apple pie")
+def repeated_objects_added_in_a_loop(s, a):
+    jobs = []
+    for _ in words(s):
+        jobs += [Job()] * 2
+    for job in jobs:
+        job.size += 1
+    return [job.size for job in jobs]
+
+
+@case("apple pie")
+def one_object_for_each_key(s, a):
+    table = dict.fromkeys("xy", Job())
+    table[s.gen("k", max_tokens=2)] = Job()
+    table["x"].size = 3
+    return [job.size for job in table.values()]
+
+
+@case("apple pie")
+def an_object_and_a_list_of_it(s, a):
+    def make():
+        job = Job()
+        return {"best": job, "all": [job]}
+
+    state = make()
+    state[s.gen("k", max_tokens=2)] = 1
+    state["best"].size = 1
+    return [job.size for job in state["all"]]
+
+
+@case("apple pie")
+def row_by_a_number_of_the_run(s, a):
+    grid = [[Job()] * 2]
+    grid[int(s.gen("i", regex="[0-0]"))][0].size = 1
+    return [[job.size for job in row] for row in grid]
+
+
+@case("apple pie")
+def pairs_of_one_object(s, a):
+    pairs = [pair(Job()) for _ in words(s)]
+    for left, _ in pairs:
+        left.size = 4
+    return [right.size for _, right in pairs]
+
+
+@case("apple pie")
+def an_object_numbered_twice(s, a):
+    def make():
+        judge = Job()
+        return [(1, judge), (2, judge)]
+
+    items = make()
+    if "e" in s.gen("x", max_tokens=4):
+        items.append((3, Job()))
+    items[0][1].size = 1
+    return [job.size for _, job in items]
+
+
+@case("apple pie")
+def an_attribute_that_holds_one_object_twice(s, a):
+    jobs = []
+    for _ in words(s):
+        jobs.append(Job(1, [Job()] * 2))
+    for job in jobs:
+        job.tags[0].size = 5
+    return [[each.size for each in job.tags] for job in jobs]
+
+
+@case("apple pie")
+def a_repeated_row_in_an_arm(s, a):
+    rows = [[]] * 2
+    if "e" in s.gen("x", max_tokens=4):
+        rows.append([])
+    rows[0].append("k")
+    return rows
+
+
+@case("apple pie")
+def repeated_rows_added_in_a_loop(s, a):
+    rows = []
+    for word in words(s):
+        rows += [[word]] * 2
+    for row in rows:
+        row.append("k")
+    return rows
+
+
+@case("apple pie")
+def a_repeated_row_appended_in_a_loop(s, a):
+    rows = []
+    for word in words(s):
+        rows.append([[word]] * 2)
+    for row in rows:
+        row[0].append("k")
+    return rows
+
+
+@case("apple pie")
+def a_list_that_grows_with_one_row_twice(s, a):
+    rows = [*pair([a])]
+    for word in words(s):
+        rows.append([word])
+    rows[0].append("k")
+    return rows
+
+
+@case("apple pie")
+def a_row_numbered_twice(s, a):
+    def make():
+        row = [a]
+        return [(row, 1), (row, 2)]
+
+    rows = make()
+    for word in words(s):
+        rows.append(([word], 3))
+    rows[0][0].append("k")
+    return rows
+
+
+@case("apple pie", stops="put into a container")
+def an_item_held_by_an_expression(s, a):
+    jobs = [Job()]
+    [jobs[0], ("e" in s.gen("x", max_tokens=3) and jobs.append(Job()))][0].size = 1
+    return [job.size for job in jobs]
+
+
+@case("apple pie", stops="put into a container")
+def an_item_that_an_arm_gives(s, a):
+    jobs = []
+
+    def made():
+        job = Job()
+        jobs.append(job)
+        return job
+
+    for _ in range(2):
+        job = made() if "e" in s.gen("x", max_tokens=3) else None
+        if job is not None:
+            job.size = 1
+    return [job.size for job in jobs]
+
+
+@case("apple pie", stops="takes a list of the program's own")
+def a_tool_changes_a_repeated_row(s, a):
+    return appended([[s.gen("x", max_tokens=2)]] * 2)
+
+
+@case("apple pie", stops="can't become one value")
+def an_object_that_holds_itself(s, a):
+    jobs = []
+    for _ in words(s):
+        job = Job()
+        job.tags = job
+        jobs.append(job)
+    return [job.size for job in jobs]
