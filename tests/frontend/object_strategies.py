@@ -384,6 +384,7 @@ class ObjectWriter:
         self.things = draw(st.integers(0, 2)) == 0
         self.facts = draw(st.integers(0, 2)) == 0
         self.lists_of_notes = not self.facts and draw(st.integers(0, 2)) == 0
+        self.notes_alone = self.lists_of_notes and draw(st.booleans())
         self.spoils = draw(st.booleans())  # a function that gets the whole answer lets the graph read all in order
         self.count = 0
         self.budget = draw(st.integers(4, 12))
@@ -475,6 +476,8 @@ class ObjectWriter:
         if self.names["facts"]:
             fact = self.a("facts")
             options = [name, f"{fact}.word", f"'-'.join({fact}.lines)", f"str(len({fact}.lines))", f"str({fact}.lines)"]
+        if self.notes_alone:
+            options = [name, f"({name} + 'e')[:5]", "'k'", *[f"str(len({x}))" for x in self.names["notelists"]]]
         return self.pick(*options)
 
     def number(self) -> str:
@@ -538,6 +541,8 @@ class ObjectWriter:
             kinds += ["thing"] * 20
         if self.lists_of_notes:
             kinds += ["note_list"] * 20
+        if self.notes_alone:
+            kinds = [*["note_list"] * 8, "text", "gen", *[kind for kind in kinds if kind in ("if", "loop", "try")]]
         if self.facts:
             kinds = [*["fact"] * 8, "text", "text", "gen", *[kind for kind in kinds if kind in ("if", "loop", "try")]]
         if self.loops:
@@ -822,6 +827,10 @@ class ObjectWriter:
 
     def program(self) -> str:
         lines: list[str] = []
+        for kind in ("notelists", "notepairs", "notedicts") if self.notes_alone else ():
+            name = self.fresh("m")
+            lines.append(f"{name} = {self.made(kind)}")
+            self.names[kind].append(name)
         while self.budget > 0:
             self.budget -= 1
             lines += self.statement()
