@@ -384,7 +384,7 @@ class ObjectWriter:
         self.things = draw(st.integers(0, 2)) == 0
         self.facts = draw(st.integers(0, 2)) == 0
         self.lists_of_notes = not self.facts and draw(st.integers(0, 2)) == 0
-        self.notes_alone = self.lists_of_notes and draw(st.booleans())
+        self.notes_alone = self.lists_of_notes and not self.outside and draw(st.booleans())
         self.spoils = draw(st.booleans())  # a function that gets the whole answer lets the graph read all in order
         self.count = 0
         self.budget = draw(st.integers(4, 12))
@@ -495,7 +495,7 @@ class ObjectWriter:
         )
 
     def condition(self) -> str:
-        if not self.one_in(3):
+        if self.notes_alone or not self.one_in(3):
             return self.pick(*CONDITIONS)
         kinds = ["boxes", "things"] if self.names["things"] else ["boxes"]
         one, other = self.a(self.pick(*kinds)), self.a(self.pick(*kinds))
@@ -770,15 +770,14 @@ class ObjectWriter:
 
     def _loop(self) -> list[str]:
         name = self.fresh("w")
-        kind = self.pick("texts", "texts", "numbers", "boxes")
+        kind = "texts" if self.notes_alone else self.pick("texts", "texts", "numbers", "boxes")
         things = [self.a("things"), f"enumerate({self.a('things')})"] if self.names["things"] else []
         source = {
             "texts": self.pick(
                 *things,
                 "words",
                 "['u', 'v']",
-                self.a("boxes"),
-                self.a("lists") + "[:3]",
+                *([] if self.notes_alone else [self.a("boxes"), self.a("lists") + "[:3]"]),
                 "s.gen('ws', max_tokens=4).split('e')",
             ),
             "numbers": self.pick("range(2)", "range(len(words))"),
