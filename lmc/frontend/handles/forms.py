@@ -191,7 +191,7 @@ class _Elements:
         def body(region: Region) -> None:
             items: list[Abstract] = [region.element(each) for each in lists]
             found = self._called(f"{self.base}/$", (*self.holes, region.index.ir), items)
-            check_stored(machine, [found], found)
+            check_stored(machine, [found], NONE)
             if self.good is not None:
                 machine.state.put((place[0], "good"), truth(machine, machine.rules.call(self.good, [found], {})))
             machine.state.put(place, found)

@@ -518,8 +518,13 @@ def as_cause(machine: Machine, value: Abstract) -> Abstract:
 
 def is_held(machine: Machine, error: Raised) -> bool:
     """Return whether a name or an object of the program holds an exception."""
-    held = machine.state.all().values()
-    return any(each is error or any(part is error for part in _parts(each)) for each in held)
+    value = error.symbol.ir if isinstance(error.symbol, Symbol) else None
+
+    def is_it(part: Abstract) -> bool:
+        symbol = part.symbol if isinstance(part, Raised) else part
+        return part is error or (value is not None and isinstance(symbol, Symbol) and symbol.ir == value)
+
+    return any(any(map(is_it, _parts(each))) for each in machine.state.all().values())
 
 
 def _parts(content: Content) -> Iterator[Abstract]:

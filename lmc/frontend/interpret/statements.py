@@ -220,7 +220,7 @@ def _raise(machine: Machine, node: ast.Raise) -> None:
     cause: Abstract | None = None
     if node.cause is not None:
         cause = protected.as_cause(machine, evaluate(machine, node.cause))
-        if cause is not NONE and (error.symbol is not None or protected.is_held(machine, error)):
+        if cause is not NONE and protected.is_held(machine, error):
             raise machine.unsupported("`from` behind an exception that was made before, which other names may hold")
     machine.at(node)
     throw(machine, Raised(error.kind, error.args, error.symbol, error.made, cause, keywords=error.keywords))

@@ -160,7 +160,7 @@ def _raise_for(machine: Machine, owner: Abstract, name: str, *args: Any) -> NoRe
 def _of_exception(machine: Machine, owner: Raised, name: str) -> Abstract:
     if name in owner.keywords:
         return owner.keywords[name]
-    if name == "__cause__" and owner.symbol is None and owner.made is None:
+    if name == "__cause__" and (owner.cause is not None or (owner.symbol is None and owner.made is None)):
         return NONE if owner.cause is None else owner.cause
     if name == "args" and owner.symbol is None and owner.made is None:
         return Tuple(owner.args)

@@ -250,3 +250,22 @@ def the_most_of_nothing(s, a: str):
         return max(key=len)
     except TypeError as error:
         return str(error)
+
+
+class LoudError(Exception):
+    def __init__(self, text: str) -> None:
+        effect("made", text)
+        super().__init__(text)
+
+
+@case("a")
+def the_cause_of_an_error_of_the_run(s, a: str):
+    x = s.gen("x", max_tokens=2)
+    try:
+        try:
+            int(x)
+        except ValueError as error:
+            raise LoudError(x) from error
+    except LoudError as error:
+        return type(error.__cause__).__name__, str(error)
+    return "a number", x
