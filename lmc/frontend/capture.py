@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -53,10 +54,11 @@ from lmc.frontend.source.region_ids import with_region_ids
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Constraint, Effect, Value, walk
 from lmc.ir.dialects.core_ops import BreakOp, ReturnOp, SamplingOp
-from lmc.ir.errors import CaptureError, LmcError, Location
+from lmc.ir.errors import CaptureError, LmcError, Location, VerifyError
 from lmc.ir.module import Function, Module
 from lmc.ir.semantics import structure
 from lmc.ir.types import ANY, BOOL, ListType, Type
+from lmc.ir.verify.verifier import verify
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,19 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
     """Capture ``function`` for ``arguments``, or without them for what its annotations promise.
 
     Runs no effect of the user's and never fails because of what the function does: where the interpreter can't go on
-    there are breaks. Raises ``CaptureError`` only for a function that can't run at all.
+    there are breaks. A defect of the capture itself, such as a module that does not verify, is a warning, and the
+    program runs as plain Python. Raises ``CaptureError`` only for a function that can't run at all.
     """
     function.refuse_async()
     shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
-    found = _capture(function, arguments, shape)
+    try:
+        found = _capture(function, arguments, shape)
+        if isinstance(found, Captured):
+            verify(found.module)
+    except Exception as error:
+        if isinstance(error, LmcError) and not isinstance(error, VerifyError):
+            raise
+        found = _defect(function, error)
     if not isinstance(found, NotCaptured):
         return found
     reason = found.reason
@@ -87,6 +97,17 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
     reads = ReadGuards(function.receiver)
     owner = Owner(function.receiver[0], exclusive=False) if function.receiver else None
     return Captured(made, module, {}, (reason,), shape, (), reads, owner, refused=refused)
+
+
+def _defect(function: JittedFunction, error: Exception) -> NotCaptured:
+    """Warn that the capture itself is wrong, and give nothing up but the graph."""
+    location = (error.location if isinstance(error, LmcError) else None) or function.location or Location("<lmc>", 0)
+    text = f"{type(error).__name__}: {error.cause if isinstance(error, LmcError) else error}"
+    cause = f"lmc made no valid graph of {function.name!r} ({text})"
+    remedy = "nothing has to change: this is a defect of lmc; please report it with the program"
+    message = f"{cause}; it runs as plain Python. Please report this with the program"
+    warnings.warn_explicit(message, RuntimeWarning, location.file, location.line)
+    return NotCaptured(Break(location, cause, remedy))
 
 
 def _leaves(shape: Arguments) -> tuple[Value, ...]:

@@ -44,8 +44,17 @@ class PassManager:
     passes: tuple[Pass, ...]
     verify_each: bool = True
 
-    def run(self, module: Module, context: PassContext | None = None, *, after: AfterPass | None = None) -> PassResult:
-        """Run all passes over ``module``. ``after`` sees every pass with its module, which is verified then.
+    def run(
+        self,
+        module: Module,
+        context: PassContext | None = None,
+        *,
+        valid: bool = False,
+        after: AfterPass | None = None,
+    ) -> PassResult:
+        """Run all passes over ``module``, which is verified before unless it is ``valid``: verified by the caller.
+
+        ``after`` sees every pass with its module, which is verified then.
 
         A module that a pass leaves as it is, is not verified again, nor given to an equal pass again.
 
@@ -53,7 +62,8 @@ class PassManager:
         """
         context = PassContext() if context is None else context
         verified: set[Op] = set()
-        verify(module, verified=verified)
+        if not valid:
+            verify(module, verified=verified)
         if self.verify_each or after is not None:
             return self._run(module, context, verified, after)
         remarks = len(context.remarks)

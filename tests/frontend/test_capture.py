@@ -14,7 +14,7 @@ from lmc.frontend.tools.tools import tool
 from lmc.ir.core import HostFunction
 from lmc.ir.dialects.core_ops import ConcatOp, ExtendOp, HostCallOp
 from lmc.ir.engine.toy import ToyEngine
-from lmc.ir.errors import CaptureError
+from lmc.ir.errors import CaptureError, VerifyError
 from lmc.ir.semantics.interpreter import interpret
 from tests.frontend.harness import check, effect
 from tests.work import calls_of
@@ -244,3 +244,21 @@ def test_programs_called_from_a_plain_function_run_in_an_eager_run():
     session = EagerSession(ToyEngine())
     run_eager(program, bind(program, ("q",), {}), session)
     assert list(session.profile) == ["program/leaf/x", "program/leaf#1/x", "program/g"]
+
+
+@pytest.mark.parametrize("error", [VerifyError("a rule is broken", remedy="mend it"), AssertionError("no way in")])
+def test_a_program_whose_capture_fails_runs_as_plain_python(error, monkeypatch):
+    def fails(_module):
+        raise error
+
+    monkeypatch.setattr("lmc.frontend.capture.verify", fails)
+    bound = bind(chain, ("topic", 2), {})
+    with pytest.warns(RuntimeWarning, match=r"no valid graph of 'chain' \(.*it runs as plain Python") as seen:
+        captured = capture(chain, bound)
+    assert chain.location is not None
+    assert (seen[0].filename, seen[0].lineno) == (chain.location.file, chain.location.line)
+    assert "report" in captured.breaks[0].remedy
+    outcome = interpret(captured.module, inputs_of(captured, bound), ToyEngine(), hosts=captured.hosts)
+    assert outcome.live is not None
+    continued = go_on(captured, bound, outcome.live, EagerSession(ToyEngine()))
+    assert continued.value == run_eager(chain, bound, EagerSession(ToyEngine())).value

@@ -90,7 +90,7 @@ def compile_captured(
     passes = pipeline(level, order_sections=order_sections)
     if passes.passes:
         start(cache, captured.module, tokenizer)
-    optimized = passes.run(captured.module, PassContext(tokenizer, cache, profile))
+    optimized = passes.run(captured.module, PassContext(tokenizer, cache, profile), valid=True)
     check(cache, captured.module, tokenizer)  # what nobody reads is refused too, as plain Python does
     warn(captured.module)
     return Compiled(
