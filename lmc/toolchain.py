@@ -32,7 +32,7 @@ class ForeignFolderError(Exception):
 
 @dataclass(frozen=True)
 class Sources:
-    """What a library is made of.
+    """The sources of a library.
 
     ``name`` is what error messages call it. ``files`` of ``folder`` are compiled together, with ``options`` and
     ``libraries``; ``headers`` are what they include. Options for the processor come on top (``TUNING``: the first that
@@ -48,7 +48,7 @@ class Sources:
 
 
 class Compiler(NamedTuple):
-    """The command that starts a compiler, and what that says of its version."""
+    """The command that starts a compiler, and the version that it prints."""
 
     command: tuple[str, ...]
     version: str
@@ -105,7 +105,7 @@ def own_folder(folder: Path) -> Path:
 
 
 def find_compiler() -> Compiler:
-    """What `$CC` says, with its options, or the first of cc, gcc and clang that runs.
+    """Return `$CC` with its options, or the first of cc, gcc and clang that runs.
 
     Raises:
         NativeBuildError: there is none.
@@ -175,7 +175,7 @@ def _first_line(output: str) -> str:
 
 
 def _processor() -> str:
-    """What the options for this processor depend on."""
+    """Return the description of the processor that its tuning options depend on."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

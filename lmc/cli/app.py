@@ -1,4 +1,4 @@
-"""The command line: commands, exit codes (0 done, 1 failure, 2 usage), and how errors are told."""
+"""The command line: commands, exit codes (0 done, 1 failure, 2 usage) and error output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lmc compile``: what becomes of a program."""
+"""``lmc compile``: compile a program and print the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lmc.cli.output import (
 
 
 class Emit(StrEnum):
-    """What is printed of the compiled program."""
+    """The form in which the compiled program is printed."""
 
     IR = "ir"
     PLAN = "plan"
@@ -52,18 +52,18 @@ def compile_command(
         int | None, typer.Option(min=0, metavar="N", help="With --input, the row; counted from 0, as lmc run does.")
     ] = None,
     level: Annotated[
-        Level | None, typer.Option("-O", help="How much to optimize: -O0, -O1 or -O2, else as @lmc.jit says.")
+        Level | None, typer.Option("-O", help="Optimization level: -O0, -O1 or -O2; overrides @lmc.jit.")
     ] = None,
     emit: Annotated[Emit, typer.Option(help="What to print.")] = Emit.SUMMARY,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
-    model: Annotated[str | None, typer.Option(help=f"What to compile for: {MODELS}.")] = None,
+    model: Annotated[str | None, typer.Option(help=f"Target: {MODELS}.")] = None,
     profile: ProfileUse = None,
     order_sections: OrderSections = None,
-    remarks: Annotated[bool, typer.Option("--remarks", help="Say what each pass did, and what stopped it.")] = False,
-    breaks: Annotated[bool, typer.Option("--breaks", help="Say where capture ended, why, and what helps.")] = False,
+    remarks: Annotated[bool, typer.Option("--remarks", help="Print what each pass did and what stopped it.")] = False,
+    breaks: Annotated[bool, typer.Option("--breaks", help="Print graph breaks: line, cause and remedy.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Summary, remarks and breaks as JSON.")] = False,
 ) -> None:
-    """Compile a program and show its IR, its plan, what its constraints allow, or a summary.
+    """Compile a program and show its IR, its plan, its constraints, or a summary.
 
     Imports the file, which runs its top-level code; name only files that you trust. Calls neither the program nor its
     tools, and loads no model. Options of the command override @lmc.jit(…).
@@ -109,7 +109,7 @@ def _arguments(reader: driver.ArgumentReader, fixed: dict[str, object]) -> tuple
 def _row(
     reader: driver.ArgumentReader, fixed: dict[str, object], data: str, number: int
 ) -> tuple[tuple[()], dict[str, object]]:
-    """The arguments of one row. Says which, because rows of other shapes become other plans."""
+    """Return the arguments of one row, and print its number: rows of other shapes compile to other plans."""
     count = 0
     for count, row in enumerate(reader.rows(data, fixed), start=1):
         if count <= number:
@@ -130,7 +130,7 @@ def _artifact(compiled: driver.Compiled, emit: Emit) -> str:
 
 
 def _print_frozen(frozen: list[str]) -> None:
-    """Say on standard error what the plan was specialised to: it runs for nothing else."""
+    """Print to standard error the values that the plan is specialised to; it runs for no others."""
     if frozen:
         print_note(
             f"frozen in the plan: {', '.join(frozen)}; for other values compile again, or run the program itself"
@@ -138,7 +138,7 @@ def _print_frozen(frozen: list[str]) -> None:
 
 
 def _print_more(compiled: driver.Compiled, emit: Emit, output: str | None, *, remarks: bool, breaks: bool) -> None:
-    """Remarks and breaks: after the summary, or on standard error, where they can't get into an artifact."""
+    """Print remarks and breaks: after the summary, or to standard error to keep them out of an artifact."""
     lines: list[str] = []
     if remarks:
         lines += [str(remark) for remark in compiled.remarks] or ["no remarks"]

@@ -1,4 +1,4 @@
-"""The failed rows of a run in a few lines: the first of them, and how many failed for the same cause."""
+"""A short report of failed rows: the first ones, and the number of failures by cause."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Failures:
         self._causes[key] += 1
 
     def lines(self) -> list[str]:
-        """The report, a line each; none where no row failed."""
+        """Return the lines of the report; none if no row failed."""
         if not self.count:
             return []
         found = [f"the first {len(self._first)} of {self.count:,} errors:" if self.count > 1 else "the error:"]

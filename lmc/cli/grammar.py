@@ -1,4 +1,4 @@
-"""``lmc grammar``: what a constraint allows and costs, or why it is refused."""
+"""``lmc grammar``: facts and costs of a constraint, or its error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAILURE = 1
 
 
 class Whitespace(StrEnum):
-    """What JSON may have between its tokens."""
+    """The whitespace allowed between JSON tokens."""
 
     COMPACT = "compact"
     FLEXIBLE = "flexible"
@@ -34,7 +34,7 @@ def grammar_command(
     ] = None,
     schema: Annotated[str | None, typer.Option(metavar="JSON|FILE", help="A JSON Schema, or a file with one.")] = None,
     choices: Annotated[
-        str | None, typer.Option(metavar="a,b|JSON", help="What the output may be; or a JSON list.")
+        str | None, typer.Option(metavar="a,b|JSON", help="The allowed outputs, or a JSON list of them.")
     ] = None,
     lark: Annotated[
         str | None, typer.Option("--grammar", metavar="TEXT|FILE", help="A grammar in Lark's notation, or its file.")
@@ -47,9 +47,9 @@ def grammar_command(
     ] = Whitespace.COMPACT,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list with one object per constraint.")] = False,
 ) -> None:
-    """Explain a constraint: its size, how long outputs are, what one looks like; or why it is refused (exit code 1).
+    """Print the size of a constraint, its output lengths and an example; or its error (exit code 1).
 
-    Of a program (PROGRAM.py or PROGRAM.py:name) every constraint that its generations have. Loads no model.
+    For a program (PROGRAM.py or PROGRAM.py:name), print every constraint of its generations. Loads no model.
     """
     options = {"regex": regex, "schema": schema, "choices": choices, "grammar": lark}
     texts = {kind: text for kind, text in options.items() if text is not None}

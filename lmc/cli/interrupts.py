@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: both end a command in order, with the exit code that shells know them by."""
+"""Ctrl-C and SIGTERM: both end a command in order, with the conventional exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGNALLED = 128
 
 
 def end_at_once(number: int, _frame: FrameType | None) -> NoReturn:
-    """Handle a signal while nothing is worth keeping: as Python starts, and as it ends."""
+    """Handle a signal while Python starts or ends, when there are no results to keep."""
     os._exit(SIGNALLED + number)
 
 

@@ -45,14 +45,14 @@ def opt_command(
         str | None,
         typer.Option(_PRINT_AFTER, metavar="[=PASS]", help="Print the module after every pass, or after one."),
     ] = None,
-    remarks: Annotated[bool, typer.Option("--remarks", help="Say what each pass did, and what stopped it.")] = False,
-    timing: Annotated[bool, typer.Option("--timing", help="Say how long each pass and its verifier took.")] = False,
+    remarks: Annotated[bool, typer.Option("--remarks", help="Print what each pass did and what stopped it.")] = False,
+    timing: Annotated[bool, typer.Option("--timing", help="Print the time of each pass and its verifier.")] = False,
     verify_only: Annotated[bool, typer.Option("--verify-only", help="Print nothing, run nothing: only check.")] = False,
     _list_passes: Annotated[
         bool, typer.Option("--list-passes", callback=_print_passes, is_eager=True, help="List the passes.")
     ] = False,
 ) -> None:
-    """Run passes over a module in text form and print what becomes of it.
+    """Run passes over a module in text form and print the result.
 
     Without passes: check the module and print it as lmc writes it. Remarks, times and the modules of --print-after go
     to standard error.

@@ -12,7 +12,7 @@ ProfileUse = Annotated[
         "--profile-use",
         "--profile",
         metavar="FILE",
-        help="Plan by what runs measured: written by lmc run --profile-generate. --profile is short for it.",
+        help="Plan by a profile that lmc run --profile-generate wrote. Short form: --profile.",
     ),
 ]
 """Of commands that write no profile."""

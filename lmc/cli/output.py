@@ -1,4 +1,4 @@
-"""What every command prints with: artifacts on standard output or in a file, what is said to people beside them."""
+"""Output of the commands: artifacts on standard output or in a file, messages on standard error."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ MODELS = "builtin, toy, the path of a model folder, or hf:ORG/NAME"
 
 
 def prints_to_stderr() -> AbstractContextManager[object]:
-    """In the block, what Python code prints goes to standard error: a program's own words are none of lmc's data.
+    """Redirect Python's standard output to standard error in the block: a program's prints are not lmc's data.
 
-    For the whole process, so for the threads in which a program's functions run too.
+    Affects the whole process, so also the threads in which a program's functions run.
     """
     return redirect_stdout(sys.stderr)
 
 
 def print_error(error: BaseException) -> None:
-    """An error on standard error: where, what, remedy."""
+    """Print an error to standard error: place, cause, remedy."""
     console = stderr_console()
     if isinstance(error, driver.ProgramImportError) and error.traceback:
         console.print(error.traceback, style="dim", markup=False)
@@ -39,19 +39,19 @@ def print_error(error: BaseException) -> None:
 
 
 def stderr_console() -> Console:
-    """Return a console on standard error. rich is imported here: commands that print no note start without it."""
+    """Return a console on standard error. Imports rich here, so that commands without notes start faster."""
     from rich.console import Console
 
     return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def print_note(text: str) -> None:
-    """A line for the person at the terminal, on standard error."""
+    """Print a line to standard error."""
     stderr_console().print(text, markup=False)
 
 
 def to_json(data: Any, *, indent: int | None = None) -> str:
-    """JSON text, readable where UTF-8 can hold it."""
+    """Return JSON text; characters that UTF-8 can hold stay readable."""
     text = json.dumps(data, ensure_ascii=False, indent=indent, allow_nan=False)
     return text if text.isascii() or _is_utf8(text) else json.dumps(data, indent=indent, allow_nan=False)
 
@@ -103,7 +103,7 @@ def _write(out: IO[str], text: str, data: bytes) -> None:
 
 
 def _size(out: IO[str]) -> int | None:
-    """Bytes of a regular file; None for what is none."""
+    """Return the size of a regular file in bytes; None for any other."""
     try:
         status = os.fstat(out.fileno())
     except (OSError, ValueError):  # closed, or no file of the system
@@ -112,7 +112,7 @@ def _size(out: IO[str]) -> int | None:
 
 
 def _cut(out: IO[str], size: int | None, written: int) -> None:
-    """Remove the part of ``written`` bytes that a file of ``size`` bytes had room for, and nothing of anyone else's."""
+    """Remove what was written of ``written`` bytes to a file of ``size`` bytes, and nothing of another writer's."""
     now = _size(out)
     if size is not None and now is not None and size < now <= size + written:
         with suppress(OSError):
@@ -120,7 +120,7 @@ def _cut(out: IO[str], size: int | None, written: int) -> None:
 
 
 def forget(out: IO[str]) -> None:
-    """Let what ``out`` still holds go nowhere: written again as the process ends, it would fail again."""
+    """Discard the buffer of ``out``: a flush as the process ends would fail again."""
     with suppress(OSError):  # not a file of the system
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, out.fileno())

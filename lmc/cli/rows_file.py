@@ -33,7 +33,7 @@ _OTHER_REMEDY = "run without --resume, which replaces the rows, or name another 
 
 
 def is_stream(path: str) -> bool:
-    """Whether ``-o`` names standard output, a pipe or a device: no file whose rows could be kept or continued."""
+    """Return True if ``-o`` names standard output, a pipe or a device, whose rows can't be kept or continued."""
     if path == "-" or path.startswith(_STREAMS):
         return True
     place = Path(path)
@@ -221,7 +221,7 @@ class RowsFile:
             ) from error
 
     def _is_sorted(self) -> bool:
-        """Whether the rows are in input order, or may be in any."""
+        """Return True if the rows are in input order, or may be in any."""
         return all(self._numbers[at] <= self._numbers[at + 1] for at in range(len(self._numbers) - 1))
 
     def _scan(self) -> set[int]:
@@ -236,7 +236,7 @@ class RowsFile:
         return found
 
     def _rows(self) -> Generator[tuple[int, bool, int, int]]:
-        """Of each row its number, whether it failed, and the offsets in bytes where it begins and ends."""
+        """Yield for each row its number, whether it failed, and its first and last offset in bytes."""
         end, torn = 0, 0
         with self._path.open("rb") as file:
             for line_number, line in enumerate(file, start=1):
@@ -276,7 +276,7 @@ class RowsFile:
             raise cannot_write(self._shown, OSError(code, os.strerror(code)))
 
     def _read_record(self) -> driver.RunRecord | None:
-        """The record beside the file. Raises ``UsageError`` where that is something else, which would be lost."""
+        """Return the record beside the file. Raises ``UsageError`` for any other file, which would be lost."""
         shown = f"{self._shown}{RECORD_SUFFIX}"
         try:
             with self._record_path.open("rb") as file:
@@ -317,7 +317,7 @@ class RowsFile:
         return driver.UsageError(f"{self._shown} can't be resumed: {cause}", remedy=_OTHER_REMEDY)
 
     def _broken_off(self, error: OSError) -> driver.LmcError:
-        """The error of a write that failed. What it wrote of a row is removed."""
+        """Return the error of a failed write, and remove the partial row."""
         if not self._is_published:
             kept = f"nothing of this run is kept, and {self._shown} is as it was"
             return driver.LmcError(f"{self._shown} can't be written: {error.strerror}; {kept}", remedy="make room")
@@ -367,7 +367,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _parse_row(line: bytes) -> tuple[int, bool] | None:
-    """The number of an output row and whether it failed; None for what is no output row."""
+    """Return the number of an output row and whether it failed; None for any other line."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

@@ -58,7 +58,7 @@ def run_command(
         str | None,
         typer.Option("--schedule", metavar="FILE", help="With --input, start the rows as lmc schedule -o FILE says."),
     ] = None,
-    model: Annotated[str | None, typer.Option(help=f"What runs it: {MODELS}.")] = None,
+    model: Annotated[str | None, typer.Option(help=f"Target: {MODELS}.")] = None,
     output: Annotated[
         str | None,
         typer.Option(
@@ -74,7 +74,7 @@ def run_command(
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Write the rows in input order: a file at the end, a stream as it can.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="Seed of the random draws: 0, or what @lmc.jit says.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random draws; 0, or that of @lmc.jit.")] = None,
     dtype: Annotated[str | None, typer.Option(help="Precision of a local model: float32 or bfloat16.")] = None,
     kv_tokens: Annotated[
         str | None,
@@ -84,7 +84,7 @@ def run_command(
         bool | None,
         typer.Option(
             "--deterministic/--no-deterministic",
-            help="The same text whatever else runs (a local model, slower).",
+            help="Results independent of other requests (local model, slower).",
             show_default=False,
         ),
     ] = None,
@@ -108,12 +108,12 @@ def run_command(
         typer.Option(
             "--program",
             metavar="PROGRAM.py[:name]",
-            help="With a saved plan: the program whose functions it calls, and of whose classes its values are.",
+            help="With a saved plan: the program with its functions and classes.",
         ),
     ] = None,
     profile_use: Annotated[
         str | None,
-        typer.Option("--profile-use", metavar="FILE", help="Plan by what earlier runs measured, as lmc compile does."),
+        typer.Option("--profile-use", metavar="FILE", help="Plan by a profile of earlier runs, as lmc compile does."),
     ] = None,
     order_sections: OrderSections = None,
     profile: Annotated[
@@ -122,11 +122,11 @@ def run_command(
             "--profile-generate",
             "--profile",
             metavar="FILE",
-            help="Write what was measured to this file, replacing it, for --profile-use. --profile is short for it.",
+            help="Write a profile of this run, replacing the file, for --profile-use. Short form: --profile.",
         ),
     ] = None,
     profile_merge: Annotated[
-        bool, typer.Option("--profile-merge", help="Add to what the file of --profile-generate holds.")
+        bool, typer.Option("--profile-merge", help="Add to the file of --profile-generate.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON row per instance.")] = False,
 ) -> None:
@@ -136,9 +136,9 @@ def run_command(
     float that is NaN or infinite, write "NaN" or "Infinity" in quotes. A .json file may be an array of such objects. A
     .csv or .tsv file has a header row with the names of the arguments, and its cells are read as KEY=VALUE words are.
 
-    A file is read before its first row runs: rows that begin alike run side by side, wherever they stand. A file may
-    have any size: beyond some 170,000 rows of 1 kB it is read and put in order in parts of so many. What comes from
-    standard input or a pipe runs as it comes, and at most 512 rows at a time are put in order.
+    A file is read before its first row runs, so that rows with a common beginning run side by side. A file may
+    have any size: beyond some 170,000 rows of 1 kB it is read and scheduled in chunks of that size. Rows from
+    standard input or a pipe run as they arrive; at most 512 at a time are scheduled together.
 
     Output rows are {"index", "value", "variables", "usage", "error"}. Each is written as soon as it is finished, in any
     order: "index" counts the input rows from 0, without blank lines. --ordered writes them in input order.
@@ -150,14 +150,14 @@ def run_command(
 
     jq -c 'select(.error == null)' OUT.jsonl > KEPT && mv KEPT OUT.jsonl
 
-    With --schedule all rows are read first, and run in the order and in the blocks that lmc schedule found for these
+    With --schedule, all rows are read first, and run in the order and in the blocks that lmc schedule found for these
     rows and this plan; a schedule of others is refused.
 
-    What @lmc.jit(…) says in the file (target, seed, profile …) holds where no option says otherwise.
+    Options override those of @lmc.jit(…) in the file (target, seed, profile …).
 
-    --profile-generate writes how long outputs were, which ways conditions took, how many rounds loops had, what was
-    cached and how long it took: at the end, also where rows fail or the run is interrupted. --profile-use plans by
-    that, here or in lmc compile; both may name one file.
+    --profile-generate writes output lengths, branch counts, loop counts, cache hits and times
+    at the end of the run, also where rows fail or the run is interrupted. --profile-use plans by
+    it, here or in lmc compile; both may name one file.
 
     A row that fails does not stop the others; then the exit code is 1, and the first errors and their causes are
     printed. Ctrl-C (exit code 130) and SIGTERM (143) keep every row that is finished; a second one ends lmc at once.

@@ -24,10 +24,10 @@ def schedule_command(
     ] = None,
     *,
     data: Annotated[str, typer.Option("--input", metavar="DATA|-", help="The rows; - is standard input.")],
-    model: Annotated[str | None, typer.Option(help=f"For what it is compiled: {MODELS}.")] = None,
+    model: Annotated[str | None, typer.Option(help=f"Target: {MODELS}.")] = None,
     kv_tokens: Annotated[
         int | None,
-        typer.Option(metavar="TOKENS", min=1, help="Size of the KV pool; without it, as if it held all."),
+        typer.Option(metavar="TOKENS", min=1, help="Size of the KV pool; unlimited by default."),
     ] = None,
     batch: Annotated[int, typer.Option(metavar="N", min=1, help="Requests that run together.")] = 256,
     profile: ProfileUse = None,
@@ -36,11 +36,11 @@ def schedule_command(
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, replacing it.")
     ] = None,
 ) -> None:
-    """Print the schedule of a batch: which rows share how much, in which order they start, and in blocks of how many.
+    """Print the schedule of a batch: the order of the rows, their shared prefixes, and the size of the blocks.
 
     A schedule is JSON Lines: a header with the requests of an instance, then a line [row, shared characters, values]
-    for each row, in the order in which they start. No model is loaded. See what it is worth with lmc simulate, and have
-    lmc run --schedule keep to it: the header says for which plan and which rows it is.
+    for each row, in the order in which they start. No model is loaded. lmc simulate estimates its cache hits;
+    lmc run --schedule executes it. The header identifies the plan and the rows.
     """
     check_output(output, program=driver.program_file(program), input=data, profile=profile)
     given = driver.Given(driver.Wish(target_spec(model)), profile=profile, order_sections=order_sections)

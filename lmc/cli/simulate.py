@@ -1,4 +1,4 @@
-"""``lmc simulate``: how requests would be served, without a model."""
+"""``lmc simulate``: simulate the serving of requests, without a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmc import driver
 from lmc.cli.output import to_json, write_out
 
 POLICIES = ("lmc", "next-use", "lru", "lfu", "lpm", "fcfs", "optimal")
-"""Those of the driver, repeated here so that the help of other commands does not load the simulator."""
+"""The policies of the driver, repeated here so that the help of other commands does not load the simulator."""
 
 
 def simulate_command(
@@ -19,27 +19,27 @@ def simulate_command(
     ],
     *,
     kv_tokens: Annotated[int, typer.Option(metavar="TOKENS", min=1, help="Size of the KV pool.")],
-    policy: Annotated[
-        str, typer.Option(metavar="|".join(POLICIES), help="Who is served next, and what is evicted.")
-    ] = POLICIES[0],
+    policy: Annotated[str, typer.Option(metavar="|".join(POLICIES), help="Order of service and eviction.")] = POLICIES[
+        0
+    ],
     batch: Annotated[int, typer.Option(metavar="N", min=1, help="Requests that run together.")] = 256,
     prefill_tokens: Annotated[
-        int, typer.Option(metavar="TOKENS", min=1, help="Tokens of prompts that are computed in a step.")
+        int, typer.Option(metavar="TOKENS", min=1, help="Prompt tokens computed in a step.")
     ] = 512,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Serve the requests of a schedule or a trace with scheduler and cache of the local engine, but without a model.
 
-    A schedule is what lmc schedule writes: its requests are as long as foreseen, a token is four characters.
+    A schedule is written by lmc schedule: its requests have their estimated lengths, a token is four characters.
 
     A trace is JSON Lines, one request to a line: {"id", "tokens", "output", "after", "arrival"}. "tokens" are those of
-    the prompt, "output" is how many were generated, "after" lists the ids of requests that it waits for, "arrival" is
+    the prompt, "output" is the number generated, "after" lists the ids of requests that it waits for, "arrival" is
     in seconds. Optional: "instance", "known", "expected" and "priority" (see lmc/cache/simulation/trace.py).
 
-    Policies: lmc serves in the order of the plan and evicts what is used again last, as far as that is known; lru and
-    lfu evict what was used longest ago or least often; next-use evicts like lmc, but serves requests as they come. What
-    others do: fcfs serves as they come and lpm the longest cached prefix first, both evict the least recently used.
-    optimal is lmc, with the hits (and nothing else) that the best eviction would have had.
+    Policies: lmc serves in the order of the plan and evicts the tokens with the latest known next use; lru and
+    lfu evict the least recently or least frequently used; next-use evicts like lmc, but serves requests as they come.
+    Other systems: fcfs serves as they come, lpm the longest cached prefix first; both evict the least recently used.
+    optimal is lmc with the hits of optimal eviction; its other figures are those of lmc.
 
     Seconds are predicted for an 8B model on one A100.
     """

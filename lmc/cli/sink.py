@@ -1,4 +1,4 @@
-"""Where the results of ``lmc run`` go: rows, each written at once, what they cost, and the profile."""
+"""Sinks for the results of ``lmc run``: rows, each written at once, their cost, and the profile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Finished = tuple[int, "driver.Result", str]
 
 
 class Sink:
-    """Where results go: each is written at once, and counted. With ``ordered`` they are printed in input order."""
+    """Writes and counts each result at once. With ``ordered``, prints results in input order."""
 
     def __init__(self, out: IO[str], *, as_json: bool, many: bool, ordered: bool = False) -> None:
         self._out = out
@@ -50,7 +50,7 @@ class Sink:
                 self._print(number, result, line)
 
     def _kept(self, results: Iterable[tuple[int, driver.Result]], progress: Progress) -> Generator[Finished]:
-        """The ``results`` with their lines, once they are in the file and counted."""
+        """Yield ``results`` with their lines, after they are written and counted."""
         for number, result in results:
             line = to_json(driver.result_row(number, result)) + "\n"
             if self.rows_file is not None:
@@ -66,7 +66,7 @@ class Sink:
 
     @contextmanager
     def profiled(self) -> Generator[None]:
-        """At the end of the block the profile is written, however it ends."""
+        """Write the profile at the end of the block, also after an error."""
         try:
             yield
         finally:
@@ -77,13 +77,13 @@ class Sink:
                     print_note("nothing was measured: the file of --profile-generate was not written")
 
     def summary(self) -> str:
-        """The rows and what they cost."""
+        """Return the number of rows and their cost."""
         before = f" ({len(self.done):,} more were there already, {self.failed_before:,} of them failed)"
         rows = f"{with_count(self._count, 'row')}, {self.failures.count:,} failed{before if self.done else ''}; "
         return (rows if self.many or self.done else "") + self._costs()
 
     def interrupted(self) -> str:
-        """What was done when it was interrupted."""
+        """Return the progress at the time of the interruption."""
         if self._rows is None:
             return "interrupted before anything ran"
         read = with_count(self._rows.read, "row")
@@ -133,7 +133,7 @@ class Sink:
 def profile_file(
     path: str | None, program: str, others: Iterable[str | None], *, merge: bool
 ) -> driver.ProfileFile | None:
-    """The file for the profile, which is none of the ``others``."""
+    """Return the file for the profile. Raises ``UsageError`` if it is one of the ``others``."""
     if path is None:
         return None
     for other in others:
@@ -179,9 +179,9 @@ class RowsStream:
 
 
 def in_order(results: Iterable[Finished], done: set[int]) -> Generator[Finished]:
-    """The ``results`` by number from 0 on, without the numbers that are ``done``; each comes when those before it have.
+    """Yield ``results`` by number from 0 on, without the numbers that are ``done``; each after all before it.
 
-    Where ``results`` ends by an error, those that wait for others come before it.
+    If ``results`` ends by an error, the waiting results come before it.
     """
     held: dict[int, Finished] = {}
     following = 0
@@ -201,7 +201,7 @@ def in_order(results: Iterable[Finished], done: set[int]) -> Generator[Finished]
 
 
 def _shown(result: driver.Result, *, indent: int | None) -> str:
-    """A value for people: text as it is, anything else as JSON. A program that returns nothing shows its whole text."""
+    """Return a value for people: text as it is, anything else as JSON, the whole text if the value is None."""
     if result.value is None and indent is not None:
         return result.text
     if isinstance(result.value, str) and indent is not None:

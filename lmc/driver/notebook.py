@@ -42,7 +42,7 @@ def compiled_html(summary: str, breaks: Sequence[object], remarks: Sequence[obje
 
 
 def program_html(program: JittedFunction, options: Options) -> str:
-    """A program: its signature, documentation and the options that are not the defaults."""
+    """Return a program: its signature, documentation and the options that are not the defaults."""
     defaults = asdict(type(options)())
     chosen = asdict(options)
     settings = {**chosen.pop("wish"), **{name: value for name, value in chosen.items() if value != defaults[name]}}

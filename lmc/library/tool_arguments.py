@@ -1,4 +1,4 @@
-"""A tool as a model calls it: its arguments are JSON, under the schema of its annotations, and its result is a text."""
+"""A tool as a model calls it: JSON arguments under the schema of its annotations, and a text as result."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class RefusedArgumentsError(InputError):
-    """Arguments that meet the schema of a tool, but not what its annotations ask for beyond that."""
+    """Arguments that meet the schema of a tool, but not the further requirements of its annotations."""
 
 
 @dataclass(frozen=True, eq=False)
 class ToolArguments:
-    """What ``tool`` may be given: ``model`` has a field for each parameter, which JSON calls by its name."""
+    """The arguments of ``tool``: ``model`` has a field for each parameter, named as in JSON."""
 
     tool: Tool[..., Any]
     model: type[pydantic.BaseModel]
@@ -41,9 +41,9 @@ class ToolArguments:
         return schema_of(self.model).text
 
     def read(self, text: str) -> dict[str, Any]:
-        """The arguments in ``text``, JSON; those that it leaves out are up to the tool's defaults.
+        """Return the arguments in ``text``, JSON; missing ones are left to the tool's defaults.
 
-        Raises ``RefusedArgumentsError`` for what the annotations don't take.
+        Raises ``RefusedArgumentsError`` for arguments that the annotations refuse.
         """
         try:
             found = self.model.model_validate_json(text)
@@ -61,7 +61,7 @@ class ToolArguments:
 
 @lru_cache(maxsize=256)
 def arguments_of(tool: Tool[..., Any]) -> ToolArguments:
-    """What a model may call ``tool`` with. Raises ``CaptureError`` for parameters that JSON can't give."""
+    """Return the JSON arguments of ``tool``. Raises ``CaptureError`` for parameters that JSON can't express."""
     hints = _hints(tool)
     fields: dict[str, Any] = {}
     for number, parameter in enumerate(inspect.signature(tool.function).parameters.values()):
@@ -92,9 +92,9 @@ def arguments_of(tool: Tool[..., Any]) -> ToolArguments:
 
 @lru_cache(maxsize=256)
 def by_text(tool: Tool[..., Any], errors: Errors) -> Tool[[str], str]:
-    """``tool`` with its arguments as JSON text and its result as text: what the graph calls.
+    """Wrap ``tool`` for the graph: arguments as JSON text, result as text.
 
-    Where ``errors`` is "tell", what the tool raises is its result, too.
+    With ``errors`` "tell", the message of an exception is its result, too.
     """
     arguments = arguments_of(tool)
 
@@ -124,7 +124,7 @@ def by_text(tool: Tool[..., Any], errors: Errors) -> Tool[[str], str]:
 
 
 def shown(result: Any) -> str:
-    """``result`` as a model reads it: a text as it is, anything else as JSON (of what has none, its text)."""
+    """Return ``result`` as text for a model: a text as it is, else JSON, else ``str`` where JSON has no form."""
     if isinstance(result, str):
         return result
     return pydantic_core.to_json(result, inf_nan_mode="constants", fallback=str).decode()

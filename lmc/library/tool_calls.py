@@ -15,7 +15,7 @@ from lmc.frontend.tools.tools import Tool
 from lmc.library.tool_arguments import Errors, arguments_of, by_text
 
 ANSWER = "answer"
-"""What a model chooses where it calls no tool."""
+"""The choice of a model that calls no tool."""
 
 _Known = tuple[tuple[str, type[pydantic.BaseModel], Tool[[str], str]], ...]
 
@@ -36,7 +36,7 @@ def call_tools(
 
     In each round the model chooses one of the tools, or to answer. Where it chooses a tool, it gives the arguments as
     JSON that meets the annotations of the tool, the tool is called, and a message with its result (texts as they are,
-    else JSON) follows; after ``max_rounds`` rounds all that is left is to answer. What the model says in a round is
+    else JSON) follows; after ``max_rounds`` rounds it must answer. The output of the model in a round is
 
         Action: search
         {"query":"ants"}
@@ -80,7 +80,7 @@ def call_tools(
 
 @called_at_capture
 def describe_tools(tools: Sequence[Tool[..., Any]]) -> str:
-    """What a model has to be told before ``call_tools``: each tool with its docstring and JSON schema, and the form.
+    """Return instructions for the model for ``call_tools``: each tool with its docstring, JSON schema and call format.
 
     A text for a message: ``s += lmc.system(lmc.describe_tools([search]))``. Raises as ``call_tools`` does.
     """
@@ -99,7 +99,7 @@ def describe_tools(tools: Sequence[Tool[..., Any]]) -> str:
 
 @called_at_capture
 def _known(tools: Sequence[Tool[..., Any]], errors: Errors) -> tuple[tuple[str, ...], _Known]:
-    """The choices of a round, and each tool with its arguments. Raises ``CaptureError``."""
+    """Return the choices of a round, and each tool with its arguments. Raises ``CaptureError``."""
     if not isinstance(tools, list | tuple) or not tools:
         raise bad(f"the tools are {described(tools)}", "give a list of functions declared with @lmc.tool")
     for tool in tools:

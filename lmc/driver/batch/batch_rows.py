@@ -1,4 +1,4 @@
-"""Rows that a batch is given, as arguments by name."""
+"""Rows of a batch as arguments by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmc.ir.errors import InputError
 
 
 def batch_arguments(rows: Iterable[Mapping[str, Any]]) -> list[Arguments] | Iterator[Arguments | InputError]:
-    """Each row as arguments by name; rows that have no length are read when they are asked for.
+    """Return each row as arguments by name; rows without a length are read on demand.
 
     Raises ``InputError`` for what is no list of rows, at the user's line, and for a row of a list that is no dict; for
     rows that are read later that error is the row's result.
@@ -31,7 +31,7 @@ def batch_arguments(rows: Iterable[Mapping[str, Any]]) -> list[Arguments] | Iter
 
 
 def _has_rows(kind: type) -> bool:
-    """Whether ``iter`` takes objects of a class; what it raises for one that it takes is the user's own error."""
+    """Return True if ``iter`` accepts objects of a class; its own exceptions are the user's errors."""
     return getattr(kind, "__iter__", None) is not None or hasattr(kind, "__getitem__")
 
 
@@ -45,7 +45,7 @@ def _no_batch(rows: object) -> InputError:
 
 
 def _by_name(number: int, row: object) -> Arguments | InputError:
-    """A copy of the row, which is bound later: a generator may go on with the same dict."""
+    """Return a copy of the row: it is bound later, and a generator may reuse its dict."""
     if isinstance(row, Mapping) and all(isinstance(key, str) for key in row):
         return (), dict(row)
     return InputError(f"row {number} of the batch is {row!r:.80}", remedy='give a dict: {"argument": value}')

@@ -1,4 +1,4 @@
-"""Rows of a file in parts: the order of a part is found over all of its rows."""
+"""Chunks of the rows of a file: each is scheduled over all of its rows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def entry_of(number: int, row: Row) -> Entry:
 
 
 def parts_of(path: str, rows: Iterable[Row]) -> Iterator[Part]:
-    """The ``rows`` of the file ``path`` in as few parts as memory allows; one by one where they may come slowly.
+    """Yield ``rows`` of the file ``path`` in as few chunks as memory allows; one by one if they may arrive slowly.
 
-    What reading raises is raised after the part of the rows before it.
+    An error of reading is raised after the chunk of the rows before it.
     """
     if is_plain_file(path):
         return _large_parts(rows)

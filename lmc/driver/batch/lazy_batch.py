@@ -20,9 +20,9 @@ LazyRows = Iterable[Arguments | InputError]
 
 
 class LazyBatch:
-    """Rows are read in the thread that has them, as an iterator may belong to it; they run and finish meanwhile.
+    """Reads rows in the thread that owns their iterator, while others run and finish.
 
-    ``run`` is one without parts of its own, which this iterates over in a thread.
+    ``run`` has no chunks of its own; a thread iterates over it.
     """
 
     def __init__(self, run: WindowedRun) -> None:
@@ -33,7 +33,7 @@ class LazyBatch:
         self._end.set_running_or_notify_cancel()  # only its own thread ends it
 
     def finish(self, rows: LazyRows) -> None:
-        """Read ``rows`` and wait until all are finished. What that raises, or reading, stops those that run."""
+        """Read ``rows`` and wait until all are finished. An error of reading or of waiting stops the rows that run."""
         self._begin()
         try:
             for row in rows:

@@ -65,7 +65,7 @@ class Line:
 
 
 def shown_path(path: str) -> str:
-    """How a path is called in errors."""
+    """Return the name of a path in error messages."""
     return "<stdin>" if path == STANDARD_INPUT else path
 
 
@@ -129,7 +129,7 @@ def read_array(path: str) -> Iterator[Line]:
 
 
 def _elements(text: str, path: str) -> list[Line]:
-    """The elements of an array, found before the first is used: an array that is cut off runs no row."""
+    """Return the elements of an array, all of them before the first is used: a truncated array runs no row."""
     found: list[Line] = []
     scan = json.JSONDecoder().raw_decode
     line, counted = 1, 0
@@ -161,13 +161,13 @@ def _elements(text: str, path: str) -> list[Line]:
 
 
 def _skip(text: str, at: int) -> int:
-    """The next character from ``at`` on that is no white space of JSON."""
+    """Return the position of the next character from ``at`` on that is not JSON whitespace."""
     match = _SPACE.match(text, at)
     return at if match is None else match.end()
 
 
 def is_array(path: str) -> bool:
-    """Whether a plain file named ``.json`` holds a JSON array. Raises ``UsageError`` for one that is no text."""
+    """Return True if a plain file named ``.json`` holds a JSON array. Raises ``UsageError`` if it is not text."""
     if path == STANDARD_INPUT or Path(path).suffix.lower() != ".json" or not Path(path).is_file():
         return False
     first = next(read_lines(path), None)
@@ -175,7 +175,7 @@ def is_array(path: str) -> bool:
 
 
 def is_plain_file(path: str) -> bool:
-    """Whether all lines are there already, as those of standard input and of pipes may not be."""
+    """Return True if all lines are there already; those of standard input and of pipes may not be."""
     return path != STANDARD_INPUT and Path(path).is_file()
 
 
@@ -186,7 +186,7 @@ def _open(path: str) -> BinaryIO:
 
 
 def _read_line(file: BinaryIO) -> tuple[bytes, int]:
-    """The next line without its end and its size; of one that is too large the rest is dropped as it is read."""
+    """Return the next line without its end, and its size. The rest of a line that is too large is dropped."""
     data = file.readline(MAX_ROW_BYTES + 2)
     size = len(data)
     if size <= MAX_ROW_BYTES or data.endswith(b"\n"):
@@ -199,7 +199,7 @@ def _read_line(file: BinaryIO) -> tuple[bytes, int]:
 
 
 def check_text(data: bytes, path: str) -> None:
-    """Raise ``UsageError`` where the first bytes of a file say that it is no UTF-8 text."""
+    """Raise ``UsageError`` if the first bytes of a file are not UTF-8 text."""
     found = next((kind for mark, kind in _NOT_TEXT.items() if data.startswith(mark)), None)
     if found is None and b"\0" in data[:2]:  # ASCII text without a byte order mark
         found = _UTF16

@@ -29,7 +29,7 @@ _ARRAY_REMEDY = "write one JSON object to a line; `jq -c '.[]' FILE` makes such 
 
 @dataclass(frozen=True)
 class Row:
-    """One instance of a batch: its arguments by name, or what is wrong with it; ``size`` are bytes of its line."""
+    """An instance of a batch: its arguments by name, or its error; ``size`` is the length of its line in bytes."""
 
     arguments: Mapping[str, Any]
     error: InputError | None = None
@@ -38,9 +38,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a program takes: ``needed`` and ``optional`` names, ``open`` for names of any kind, types where known.
+    """The parameters of a program: ``needed`` and ``optional`` names, ``open`` for any name, types where known.
 
-    ``arrange`` makes what is run of the arguments given, where that is not the same; raises ``InputError``.
+    ``arrange`` converts given arguments to inputs, if they differ; raises ``InputError``.
     """
 
     program: str
@@ -218,7 +218,7 @@ class ArgumentReader:
             raise UsageError(f"{key}={shown}: {cause}", remedy=remedy) from None
 
     def _why_not(self, key: str, error: pydantic.ValidationError) -> tuple[str, str]:
-        """Cause and remedy of text that is no value; for a scalar, that it is no JSON either says little."""
+        """Return cause and remedy of text that is not a valid value; for a scalar, invalid JSON is not mentioned."""
         annotation = self._signature.types[key]
         if get_origin(annotation) is Literal:
             return f"is none of {', '.join(map(repr, get_args(annotation)))}", "give one of these"
@@ -236,7 +236,7 @@ class ArgumentReader:
             ) from None
 
     def _make_adapter(self, key: str) -> pydantic.TypeAdapter[Any] | None:
-        """Checks values of one argument; None where it has no annotation, or one that pydantic has no idea of."""
+        """Return a validator of one argument; None without an annotation that pydantic supports."""
         annotation = self._signature.types.get(key)
         if annotation is None or key not in self._signature.names:
             return None
@@ -250,7 +250,7 @@ class ArgumentReader:
 
 
 def count_rows(path: str, limit: int) -> int | None:
-    """How many rows a plain file holds; None for what is no plain file, larger than ``limit`` bytes, or no good."""
+    """Return the number of rows of a plain file; None for another kind, over ``limit`` bytes, or if it is invalid."""
     if not is_plain_file(path) or Path(path).stat().st_size > limit:
         return None
     try:
@@ -311,7 +311,7 @@ _KINDS: Mapping[type, str] = {
 
 
 def parse_row(line: Line) -> Any:
-    """What a line holds: strict JSON, of bounded size. Raises ``InputError``, without the place."""
+    """Parse a line as strict JSON of bounded size. Raises ``InputError``, without the place."""
     if line.size > MAX_ROW_BYTES:
         raise InputError(f"a row of {line.size} bytes is too large", remedy=f"at most {MAX_ROW_BYTES}")
     data = line.data

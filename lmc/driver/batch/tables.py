@@ -37,7 +37,7 @@ class Table:
 
 
 def is_table(path: str) -> bool:
-    """Whether the name of a file says that it holds a table: ``.csv`` or ``.tsv``."""
+    """Return True if the name of a file ends in ``.csv`` or ``.tsv``."""
     return path != STANDARD_INPUT and Path(path).suffix.lower() in _DELIMITERS
 
 
@@ -57,7 +57,7 @@ def read_table(path: str) -> Table:
 
 
 def count_records(path: str) -> int:
-    """How many rows the table in a file has. Raises as ``read_table`` does."""
+    """Return the number of rows of the table in a file. Raises as ``read_table`` does."""
     return sum(1 for _ in read_table(path).records)
 
 
@@ -82,7 +82,7 @@ def _records(path: str, delimiter: str) -> Generator[Record]:
 
 
 class _Counted:
-    """Lines as text, and how much of them was read."""
+    """Lines as text, with a count of the characters read."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self._lines = iter(lines)

@@ -1,4 +1,4 @@
-"""Rows that are run while others are still being read: memory holds a few parts of them, however many there are."""
+"""Rows that run while others are still being read: memory holds a few chunks of them, whatever their number."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Waiting = deque[tuple[int, Arguments]]
 
 
 class Work(Protocol):
-    """How windows of rows are run."""
+    """Runs windows of rows."""
 
     @property
     def program(self) -> str:
@@ -44,7 +44,7 @@ class Work(Protocol):
         ...
 
     def prepare(self, waiting: Waiting) -> Sequence[Any]:
-        """Take rows that run together off ``waiting``, at least one; gives what ``run`` needs of each.
+        """Take rows that run together off ``waiting``, at least one; return the argument of ``run`` for each.
 
         Called in the thread of the iteration; may run the user's code.
         """
@@ -58,7 +58,7 @@ class Work(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what the windows shared. Called in the background loop, when none is under way."""
+        """Release the shared state of the windows. Called in the background loop, when none is under way."""
         ...
 
 
@@ -93,7 +93,7 @@ class _Stopped:
 
 @dataclass(frozen=True)
 class _Ended:
-    """A window is finished; ``error`` where it was not its rows that failed."""
+    """A window is finished; ``error`` if something other than a row failed."""
 
     window: int
     error: BaseException | None
@@ -101,7 +101,7 @@ class _Ended:
 
 @dataclass(frozen=True)
 class _Interrupt:
-    """Somebody wants this to stop."""
+    """A request to stop."""
 
 
 _Event = _Read | _AllRead | _Found | _Stopped | _Ended | _Interrupt
@@ -110,9 +110,9 @@ _Event = _Read | _AllRead | _Found | _Stopped | _Ended | _Interrupt
 class WindowedRun:
     """A run over rows: iterate over it for numbers and results, in the order in which the rows finish.
 
-    A thread reads ``parts`` ahead; without any, ``put`` and ``end`` say what there is, from another thread than that of
-    the iteration. ``read`` counts the rows so far, ``all_read`` says whether there are more. What goes wrong outside
-    of a row, ``interrupt`` and ``cancel`` stop what runs; what is finished by then still comes, and then the error.
+    A thread reads ``parts`` ahead; without any, ``put`` and ``end`` supply rows, from another thread than that of the
+    iteration. ``read`` counts the rows so far, ``all_read`` is set after the last. Errors outside of rows,
+    ``interrupt`` and ``cancel`` stop what runs; finished results still come, and then the error.
     """
 
     def __init__(self, home: Service, parts: Iterable[Part] | None, work: Work) -> None:
@@ -151,13 +151,13 @@ class WindowedRun:
 
     @property
     def unfinished(self) -> Profile:
-        """What the rows did that were stopped."""
+        """Return the profile of the rows that were stopped."""
         return self._unfinished.profile(self._work.program)
 
     def interrupt(self) -> None:
         """End the iteration with ``KeyboardInterrupt``. For the handler of a signal, in the iterating thread.
 
-        No result gets lost on the way: the iteration is told, except in the user's code, which is interrupted.
+        No result gets lost: the iteration gets an event, except in the user's code, which is interrupted.
         """
         if self._preparing:
             raise KeyboardInterrupt
@@ -169,7 +169,7 @@ class WindowedRun:
 
     @property
     def has_room(self) -> bool:
-        """Whether ``wait_for_room`` has nothing to wait for."""
+        """Return True if ``wait_for_room`` would not wait."""
         return self._stopped or self._ahead < WINDOW
 
     def wait_for_room(self) -> bool:
@@ -185,7 +185,7 @@ class WindowedRun:
         self._events.put(_Read(part))
 
     def end(self, error: BaseException | None = None) -> None:
-        """Say that there are no more rows. ``error`` is raised once those before it are run."""
+        """Mark the end of the rows. ``error`` is raised once those before it are run."""
         self._events.put(_AllRead(error))
 
     def _read_ahead(self, parts: Iterable[Part]) -> None:
@@ -225,7 +225,7 @@ class WindowedRun:
             raise self._read_error
 
     def _next_event(self) -> _Event | None:
-        """What happens next; None where rows have waited long enough for others."""
+        """Return the next event; None if rows have waited long enough for others."""
         if not self._waiting or self._under_way >= START_BELOW:
             return self._events.get()
         try:
@@ -280,7 +280,7 @@ class WindowedRun:
             self._events.put(_Ended(window, error))
 
     def _stop(self) -> None:
-        """Stop reading and running. What the reader waits for may never come: it is left behind."""
+        """Stop reading and running. A reader that waits for input is left behind."""
         if self._stopped:
             return
         with self._room:
@@ -296,7 +296,7 @@ class WindowedRun:
         self._work.close()
 
     def _left(self) -> Generator[tuple[int, Result]]:
-        """The rows that were finished when everything was stopped, and those that were found to be no good."""
+        """Yield the rows that were finished when everything was stopped, and the invalid ones."""
         while True:
             try:
                 event = self._events.get_nowait()

@@ -1,4 +1,4 @@
-"""What single commands do: ``lmc grammar``, ``opt``, ``schedule``, ``simulate``."""
+"""Implementations of single commands: ``lmc grammar``, ``opt``, ``schedule``, ``simulate``."""
 
 import lazy_loader
 

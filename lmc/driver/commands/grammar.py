@@ -1,4 +1,4 @@
-"""What there is to say of a constraint, or why it is refused: what ``lmc grammar`` does."""
+"""Facts of a constraint, or the error that refuses it: the implementation of ``lmc grammar``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 100  # characters of a line in an excerpt
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A constraint that is to be explained: ``name`` says where it comes from."""
+    """A constraint to explain; ``name`` is its origin."""
 
     name: str
     source: Source
@@ -40,10 +40,11 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What there is to say of a constraint over the tokens of one model.
+    """Facts of a constraint over the tokens of one model.
 
-    ``facts`` is None where it is ``refused``. Seconds are those that it took on this machine; ``unbuilt`` is why there
-    is no complete token index (None: there is one). ``remark`` says what of a schema is not enforced as it stands.
+    ``facts`` is None if it is ``refused``. Seconds are those that it took on this machine; ``unbuilt`` is the reason
+    for an incomplete token index (None: it is complete). ``remark`` lists the parts of a schema that are not enforced
+    as written.
     """
 
     given: Given
@@ -117,7 +118,7 @@ def given_file(name: str, whitespace: Whitespace) -> list[Given]:
 
 
 def explain(given: Given, vocabulary: Vocabulary) -> Explanation:
-    """Compile a constraint, make its token index, and say what there is to say. What refuses it is in the answer."""
+    """Compile a constraint, build its token index and collect its facts. An error is part of the result."""
     started = time.perf_counter()
     try:
         constraint = compile_source(given.source, vocabulary)
@@ -138,7 +139,7 @@ def explain(given: Given, vocabulary: Vocabulary) -> Explanation:
 
 
 def excerpt(given: Given, error: ConstraintError) -> str | None:
-    """The line of a pattern or grammar that is to blame, with a caret under the place; None where there is no place."""
+    """Return the line of a pattern or grammar with a caret under the error; None if the error has no place."""
     if error.position is None or given.source.kind not in ("regex", "grammar"):
         return None
     text = given.source.text

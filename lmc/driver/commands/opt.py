@@ -1,4 +1,4 @@
-"""Passes over a ``.lmir`` text: what ``lmc opt`` does."""
+"""Passes over a ``.lmir`` text: the implementation of ``lmc opt``."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read_module(path: str) -> Module:
 
 
 def choose_passes(passes: str | None, level: str | None, *, print_after: str | None = None) -> PassManager:
-    """The pipeline a command line asks for: ``passes``, or those of a ``level``, else none.
+    """Return the pipeline of a command line: ``passes``, or those of a ``level``, else none.
 
     Raises ``UsageError`` for what is no pipeline, for both at once, and where ``print_after`` names no pass.
     """
@@ -70,7 +70,7 @@ def choose_passes(passes: str | None, level: str | None, *, print_after: str | N
 
 
 def context_for(spec: str | None, profile: Profile | None = None) -> PassContext:
-    """What passes may know: of the target ``spec`` its tokenizer, of earlier runs a profile. Raises ``InputError``."""
+    """Return the context of passes: the tokenizer of the target ``spec``, a profile. Raises ``InputError``."""
     if spec is None:
         return PassContext(profile=profile)
     home = service()
@@ -95,7 +95,7 @@ def optimize(
     print_after: str | None = None,
     on_text: OnText,
 ) -> tuple[str, PassResult]:
-    """Run ``passes``; gives the text of the last module. ``on_text`` gets the module after each pass asked for.
+    """Run ``passes``; return the text of the last module. ``on_text`` gets the module after each pass asked for.
 
     ``print_after`` is the name of a pass, ``ALL_PASSES`` for every one or None for none.
     """

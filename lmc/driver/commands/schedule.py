@@ -1,4 +1,4 @@
-"""The schedule of a file's rows: made without a model, which is what ``lmc schedule`` does, and kept to in a run."""
+"""The schedule of a file's rows: made without a model by ``lmc schedule``, followed by a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of a file served without a model: what ``lmc simulate`` does."""
+"""Simulation of the requests of a file without a model: the implementation of ``lmc simulate``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(path: str, *, policy: str, kv_tokens: int, batch: int, prefill_tokens: i
 
 
 def read_requests(path: str) -> tuple[list[TraceRequest], Layout | None]:
-    """The requests of a file, a schedule or a trace as its first line says; and how it is laid out, if it says so."""
+    """Read requests of a file, a schedule or a trace as its first line says; and its layout, if it has one."""
     lines = read_lines(path)
     first = next(lines, None)
     if first is None:

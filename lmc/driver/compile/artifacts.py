@@ -1,4 +1,4 @@
-"""What is saved of a compiled program, as text."""
+"""Text forms of a compiled program."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def plan_text(plan: Plan) -> str:
 
 
 def grammar(compiled: Compiled) -> dict[str, Any]:
-    """What its generations may say, as JSON data: each constraint with its facts."""
+    """Return the constraints of the generations with their facts, as JSON data."""
     users: dict[str, list[str]] = {}
     for op in constrained(compiled.module):
         users.setdefault(op.constraint or "", []).append(op.id)
@@ -47,5 +47,5 @@ def grammar(compiled: Compiled) -> dict[str, Any]:
 
 
 def frozen_lines(plan: Plan) -> list[str]:
-    """What the plan was specialised to: ``strict = true``."""
+    """Return the arguments that the plan is specialised to, as ``strict = true``."""
     return list(frozen_arguments(plan.arguments or ()))

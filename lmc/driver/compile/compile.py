@@ -27,10 +27,9 @@ MAX_VARIANTS = 64
 
 @contextmanager
 def collection_paused() -> Generator[None]:
-    """No garbage collection in the block.
+    """Disable garbage collection in the block.
 
-    What compiling makes stays alive, and to search it for garbage again and again costs large programs more than
-    their size.
+    Compilation results stay alive; repeated searches for garbage cost more than linear time in large programs.
     """
     if not gc.isenabled():
         yield
@@ -53,10 +52,10 @@ def compile_program(
     profile: Profile | None = None,
     order_sections: bool = False,
 ) -> Compiled:
-    """Capture for ``bound`` (None: for what the annotations promise), optimize, lower.
+    """Capture for ``bound`` (None: for any values of the annotations), optimize, lower.
 
-    ``cache`` is where compiled constraints are found and kept (None: for this program alone), ``profile`` what earlier
-    runs of the program measured.
+    ``cache`` holds compiled constraints (None: for this program alone), ``profile`` measurements of earlier runs of the
+    program.
     """
     with collection_paused():
         captured = _capture(function, bound)
@@ -81,7 +80,7 @@ def compile_captured(
     profile: Profile | None = None,
     order_sections: bool = False,
 ) -> Compiled:
-    """Optimize and lower what was captured.
+    """Optimize and lower a capture.
 
     Raises ``LoweringError``, ``ConstraintError``, and ``InputError`` for an unknown level and for a profile of another
     program.
@@ -133,7 +132,7 @@ class Variants:
         profile: Profile | None = None,
         order_sections: bool = False,
     ) -> tuple[Compiled, Mapping[str, Any]]:
-        """A variant that holds for ``bound``, compiled now where there is none, and its inputs."""
+        """Return a variant valid for ``bound``, compiled now if there is none, and its inputs."""
         with self._lock:
             captured = self._captures.find(bound)
             if captured is None:

@@ -37,10 +37,10 @@ _CONTROL_FLOW: dict[str, type[Op]] = {
 class Compiled:
     """A program compiled for a target.
 
-    ``module`` is the optimized IR, ``plan`` its lowered form, ``remarks`` what the passes did and could not do,
-    ``breaks`` where capture ended (empty: nowhere; the rest then runs eagerly), ``hosts`` the user's functions by
-    symbol. With ``order_sections`` movable sections of text go ahead (``lmc.section``). ``captured`` is what the passes
-    started from; ``cache`` holds its constraints for ``tokenizer``.
+    ``module`` is the optimized IR, ``plan`` its lowered form, ``remarks`` those of the passes, ``breaks`` the graph
+    breaks (the rest of the program runs eagerly), ``hosts`` the user's functions by symbol. With ``order_sections``
+    movable sections of text go ahead (``lmc.section``). ``captured`` is the input of the passes; ``cache`` holds its
+    constraints for ``tokenizer``.
     """
 
     module: Module
@@ -64,7 +64,7 @@ class Compiled:
         return compiled_html(summary_text(self), self.breaks, self.remarks, str(self.module))
 
     def constraints(self, compile: Compile | None) -> Constraints:
-        """What a run needs of its constraints."""
+        """Return the constraints of a run."""
         return constraints_of(self.module, compile, self.captured.readers)
 
 
@@ -124,7 +124,7 @@ def summary_text(compiled: Compiled) -> str:
 
 
 def _control_flow(counts: Mapping[str, int]) -> list[tuple[str, str]]:
-    """The line about control flow, where there is any."""
+    """Return the line about control flow, if there is any."""
     said = [with_count(count, name) for name, count in counts.items() if count]
     return [("regions", f"{', '.join(said)}; their calls are counted once above")] if said else []
 

@@ -27,20 +27,20 @@ class ConstraintCaches:
         self._lock = threading.Lock()
 
     def of(self, folder: IndexFolder | None) -> ConstraintCache:
-        """That of ``folder`` (None: nothing is kept on disk)."""
+        """Return the cache of ``folder`` (None: nothing is kept on disk)."""
         with self._lock:
             return self._caches.setdefault(folder, ConstraintCache(folder=folder))
 
 
 def start(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:
-    """Begin to compile what the generations of ``module`` may say, while passes do something else."""
+    """Start compiling the constraints of ``module`` in the background, while passes run."""
     symbols = {entry.name: entry for entry in module.constraints}
     used = [symbols[op.constraint] for op in constrained(module) if op.constraint is not None]
     cache.start([source_of(entry.kind, entry.text, entry.whitespace) for entry in used], tokenizer)
 
 
 def check(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:
-    """Compile what no pass has looked at. Raises ``ConstraintError`` at the line of the first one that is refused."""
+    """Compile the remaining constraints. Raises ``ConstraintError`` at the line of the first refused one."""
     constraints = constraints_of(module, compiler(cache, tokenizer))
     for op in constrained(module):
         constraints.find(op)
@@ -68,7 +68,7 @@ def constrained(module: Module) -> Iterator[SamplingOp]:
 def describe(
     cache: ConstraintCache, symbol: Constraint, tokenizer: Tokenizer, generations: Sequence[str]
 ) -> dict[str, Any]:
-    """A constraint as JSON data: its definition, who uses it, and what there is to say of it."""
+    """Return a constraint as JSON data: its definition, its users, its facts."""
     source = source_of(symbol.kind, symbol.text, symbol.whitespace)
     built = cache.built(source, tokenizer)
     is_json = symbol.kind in ("choices", "schema")
@@ -85,7 +85,7 @@ def describe(
 
 
 def compiler(cache: ConstraintCache, tokenizer: Tokenizer) -> Compile:
-    """What makes of a module's symbols constraints over the tokens of ``tokenizer``.
+    """Return a compiler of a module's constraint symbols for the tokens of ``tokenizer``.
 
     It raises ``InputError`` for a symbol that was compiled for other tokens.
     """

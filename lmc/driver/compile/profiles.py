@@ -62,9 +62,9 @@ def _check_program(profile: Profile, program: str) -> None:
 
 
 class ProfileFile:
-    """Where a run's profile goes. What can't work is found out now, before anything runs.
+    """The file that a run writes its profile to. Invalid arguments are refused before anything runs.
 
-    With ``merge`` what the file holds is kept and added to. Raises ``UsageError``, and ``InputError`` where that is no
+    With ``merge`` the file's counts are kept and added to. Raises ``UsageError``, and ``InputError`` if it holds no
     profile of ``program``.
     """
 
@@ -84,14 +84,14 @@ class ProfileFile:
             self._recording.add(read_profile(path, program))
 
     def add(self, profile: Profile) -> None:
-        """Count what an instance did."""
+        """Add the counts of an instance."""
         self._recording.add(profile)
         self._counted |= bool(profile.ops or profile.branches or profile.repeats)
 
     def write(self) -> bool:
-        """Replace the file, which never holds half a profile. Raises ``UsageError`` where that fails.
+        """Replace the file atomically. Raises ``UsageError`` on failure.
 
-        False, and the file is as it was, where nothing was counted: what it holds is worth more.
+        Return False, and leave the file as it is, if nothing was counted.
         """
         if not self._counted:
             return False

@@ -32,12 +32,12 @@ T = TypeVar("T")
 
 
 def cancelled_error() -> RequestCancelledError:
-    """What the caller of a cancelled run gets."""
+    """Return the error for the caller of a cancelled run."""
     return RequestCancelledError("the run was cancelled")
 
 
 class RunInterruptedError(Exception):
-    """The user's code raised ``KeyboardInterrupt``, which ends the whole run: ``interrupt`` is what callers get.
+    """The user's code raised ``KeyboardInterrupt``, which ends the whole run; callers get ``interrupt``.
 
     An event loop would end with ``KeyboardInterrupt`` itself.
     """
@@ -48,7 +48,7 @@ class RunInterruptedError(Exception):
 
 
 def error_of(error: BaseException) -> BaseException:
-    """``error`` as the caller gets it: ``ProgramCancelled`` and ``RunInterruptedError`` stay inside of runs."""
+    """Return ``error`` for the caller: ``ProgramCancelled`` and ``RunInterruptedError`` stay inside of runs."""
     if isinstance(error, RunInterruptedError):
         return error.interrupt
     if isinstance(error, ProgramCancelled):
@@ -104,7 +104,7 @@ class CancellableEngine:
         self.cancel()
 
     def cancel(self) -> None:
-        """Cancel what runs, and whatever comes."""
+        """Cancel running and future requests."""
         with self._lock:
             self._cancelled = True
             running, self._running = list(self._running.values()), {}

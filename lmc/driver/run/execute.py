@@ -1,4 +1,4 @@
-"""Executes compiled instances on an engine, and what follows a break in threads. Runs in the background loop."""
+"""Executes compiled instances on an engine, the code after a break in threads. Runs in the background loop."""
 
 from __future__ import annotations
 
@@ -101,11 +101,11 @@ async def put_in_order(
 
 
 class Execution:
-    """What the instances of a batch share, whether they are run all at once or window by window.
+    """The shared state of the instances of a batch, whether they are run all at once or window by window.
 
     Belongs to the background loop. ``run`` may be called again while an earlier call is under way: the later instances
     take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
-    were cancelled, with what they had cost. An instance that ends with ``KeyboardInterrupt`` ends the run, with
+    were cancelled, with their cost. An instance that ends with ``KeyboardInterrupt`` ends the run, with
     ``RunInterruptedError``. With a ``layout`` instances start as they come, in its blocks.
     """
 
@@ -153,7 +153,7 @@ class Execution:
             raise failures.exceptions[0] from None
 
     def close(self) -> None:
-        """Stop what runs eagerly, and let go of the threads."""
+        """Stop eager execution, and release the threads."""
         self._cancellation.cancel()
         self._eager_engine.cancel()
         self._eager_pool.shutdown(wait=False, cancel_futures=True)
@@ -242,7 +242,7 @@ class Execution:
         return Profile(self._function.name, session.profile)
 
     def _on_text(self, instance: int) -> OnText | None:
-        """Tells of the text that an instance gets after its break."""
+        """Return a callback for the text that an instance gets after its break."""
         on_event = self._on_event
         if on_event is None:
             return None
@@ -254,7 +254,7 @@ class Execution:
 
 
 def _name_line(error: BaseException) -> None:
-    """Say at which line of the user's program an error arose, as the captured part does."""
+    """Add to an error the line of the user's program where it arose, as the captured part does."""
     location = raised_at(error.__traceback__)
     if location is None:
         return

@@ -1,4 +1,4 @@
-"""What a run gives its user."""
+"""Results of runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Result(Generic[R]):
     """One instance of a program, run to its end.
 
     ``value`` is what the function returned, ``variables`` the names on its state, ``text`` the whole conversation.
-    ``profile`` says what each op cost, by stable id. ``error`` is None, an ``LmcError``, or what the user's code
-    raised; then there is no value, but ``profile`` counts what was done.
-    ``messages`` are the roles and contents of a chat.
+    ``profile`` holds the cost of each op, by stable id. ``error`` is None, an ``LmcError``, or an exception of the
+    user's code; then there is no value, but ``profile`` counts the work done. ``messages`` are the roles and contents
+    of a chat.
     """
 
     value: R
@@ -47,7 +47,7 @@ class Result(Generic[R]):
 
     @classmethod
     def of(cls, outcome: Outcome, profile: Profile | None = None) -> Result[R]:
-        """What a run that came to its end gave; ``profile`` where it counts more than that outcome."""
+        """Return the result of a completed run; ``profile`` if it counts more than that outcome."""
         found = outcome.profile if profile is None else profile
         return cls(outcome.value, outcome.variables, outcome.text, found, messages=outcome.messages)
 
@@ -80,7 +80,7 @@ def result_row(index: int, result: Result) -> dict[str, Any]:
 
 
 def describe_error(error: BaseException) -> str:
-    """An error in words: an ``LmcError`` as it stands, anything else with its type and the user's line."""
+    """Describe an error: an ``LmcError`` as it stands, anything else with its type and the user's line."""
     if isinstance(error, LmcError):
         return str(error)
     notes = getattr(error, "__notes__", [])
@@ -89,7 +89,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def _json(value: Any) -> Any:
-    """``value`` as JSON data: pydantic models and dataclasses as objects, what JSON has no form for as its repr."""
+    """Return ``value`` as JSON data: pydantic models and dataclasses as objects, its repr where JSON has no form."""
     try:
         return _finite(to_jsonable_python(value, fallback=repr, bytes_mode="base64"))
     except (ValueError, RecursionError):  # it holds itself
@@ -97,7 +97,7 @@ def _json(value: Any) -> Any:
 
 
 def _finite(data: Any) -> Any:
-    """JSON data with the floats that JSON has no number for as text."""
+    """Return JSON data with infinite and NaN floats as text."""
     if isinstance(data, float):
         return data if math.isfinite(data) else str(data)
     if isinstance(data, list):

@@ -55,13 +55,13 @@ class Runner:
         return self._function.name
 
     def target(self) -> Target:
-        """Where a call that starts now runs."""
+        """Return the target of a call that starts now."""
         return resolve_target(self.options.wish)
 
     def compile(self, arguments: Arguments | None) -> Compiled:
-        """The program compiled for ``arguments``; without any, for unknown ones.
+        """Return the program compiled for ``arguments``; without any, for unknown ones.
 
-        Raises the ``LmcError`` that the program would raise when it runs, where that is known now.
+        Raises an ``LmcError`` of the run that is known at compile time.
         """
         start = self._start()
         if arguments is not None:
@@ -100,10 +100,10 @@ class Runner:
         return raise_error((await start.gather([arguments]))[0])
 
     def batch(self, batch: Sequence[Arguments] | Iterator[Arguments | InputError]) -> list[Result]:
-        """All instances, results in order; an instance's error is in its own result.
+        """Run all instances, results in order; an instance's error is in its own result.
 
-        A sequence is put in order as a whole. An iterator is read while others run, here, and put in order in windows;
-        what it raises stops those that run. Ctrl-C raises ``BatchInterruptedError``, which holds what was finished.
+        A sequence is scheduled as a whole. An iterator is read while others run, here, and scheduled in windows; its
+        exception stops those that run. Ctrl-C raises ``BatchInterruptedError``, which holds the finished results.
         """
         if isinstance(batch, Iterator):
             check_may_wait()
@@ -185,7 +185,7 @@ class Runner:
         return start
 
     def _start(self) -> Start:
-        """What is read once when a call enters. Raises ``EngineError`` in a forked child that can run no program."""
+        """Read the ambient state of a call. Raises ``EngineError`` in a forked child that can run no program."""
         check_process()
         home = service()
         constraints = home.constraints.of(resolve_grammar_cache())

@@ -1,4 +1,4 @@
-"""A call that has entered: instances are prepared here, and run in the background."""
+"""A bound call: instances are prepared here, and run in the background."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Prepared = tuple[int, Job | Result]
 
 @dataclass(frozen=True)
 class Start:
-    """A call that has entered: everything ambient is settled."""
+    """A call with its target, options and services resolved. Nothing below reads the environment."""
 
     function: JittedFunction
     variants: Variants
@@ -51,12 +51,12 @@ class Start:
 
     @property
     def compile(self) -> Compile:
-        """What makes the constraints of a run on its target."""
+        """Return the compiler of constraints for the target of the call."""
         return compiler(self.constraints, self.tokenizer)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """That of the target's folder when the call first asks; raises ``InputError`` where there is no such model."""
+        """Return the tokenizer of the target's folder at first use. Raises ``InputError`` for an unknown model."""
         return self.home.engines.tokenizer(self.target)
 
     def variant(self, bound: Bound) -> tuple[Compiled, Mapping[str, Any]]:
@@ -82,12 +82,12 @@ class Start:
         return prepared
 
     def prepare_window(self, waiting: deque[tuple[int, Arguments]], *, is_loaded: bool) -> list[Prepared]:
-        """``prepare`` rows that are taken off ``waiting``, by their numbers, which their random draws are keyed by.
+        """``prepare`` rows taken off ``waiting``, by their numbers, which key their random draws.
 
         ``is_loaded``: the call has its engine already.
 
-        These are all but those that would need more variants than are kept: rows of few variants are scheduled
-        together, and what rows of many variants have in common is little.
+        Rows that would need more variants than are kept are left: rows of few variants are scheduled together, and rows
+        of many variants have little in common.
         """
         _ = self.tokenizer
         prepared: list[Prepared] = []
@@ -116,11 +116,11 @@ class Start:
             self.home.engines.engine(self.target)
 
     def iterate(self, prepared: Sequence[Prepared], on_event: OnEvent | None = None) -> Iterator[tuple[int, Result]]:
-        """Run what was prepared; results as they come."""
+        """Run prepared instances; yield results as they come."""
         return iterate_in_background(self.home, lambda on_result: self.work(prepared, on_result, on_event))
 
     async def work(self, prepared: Sequence[Prepared], on_result: OnResult, on_event: OnEvent | None = None) -> None:
-        """Run what was prepared, in the background loop."""
+        """Run prepared instances, in the background loop."""
         jobs = report_failed(prepared, on_result)
         if jobs:
             with self.home.engines.use(self.target) as engine:
@@ -149,7 +149,7 @@ class Start:
 
 
 def report_failed(prepared: Sequence[Prepared], on_result: OnResult) -> list[Job]:
-    """Report the results that are settled; gives what is to run."""
+    """Report the results that are known already; return the jobs to run."""
     for number, entry in prepared:
         if isinstance(entry, Result):
             on_result(number, entry)
@@ -159,7 +159,7 @@ def report_failed(prepared: Sequence[Prepared], on_result: OnResult) -> list[Job
 def iterate_in_background(
     home: Service, work: Callable[[OnResult], Coroutine[Any, Any, None]]
 ) -> Iterator[tuple[int, Result]]:
-    """What ``work`` reports while it runs in the background. Closing the iterator cancels it."""
+    """Run ``work`` in the background and yield its reports. Closing the iterator cancels it."""
     check_may_wait()
     found: queue.SimpleQueue[tuple[int, Result] | None] = queue.SimpleQueue()
 

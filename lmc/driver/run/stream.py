@@ -19,8 +19,8 @@ from lmc.runtime.events import TokenEvent
 class Stream:
     """Token events of one run, as they come. Iterating raises the run's error at its end; ``result`` is set then.
 
-    Use it in a ``with`` block, or ``close`` it, to cancel a run that is not wanted to its end. Every use
-    in a child that ``os.fork`` made during the run raises ``EngineError``.
+    Use it in a ``with`` block, or ``close`` it, to cancel a run before its end. Every use in a child that ``os.fork``
+    made during the run raises ``EngineError``.
     """
 
     def __init__(self, start: Start, arguments: Arguments) -> None:

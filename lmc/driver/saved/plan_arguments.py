@@ -1,4 +1,4 @@
-"""What a saved plan keeps of its program's signature: shapes, defaults, and what it was specialised to."""
+"""The signature of a program in a saved plan: shapes, defaults, and specialised values."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _REPR = 200
 
 
 def arguments_of(captured: Captured, given: tuple[tuple[Any, ...], Mapping[str, Any]] | None) -> tuple[Argument, ...]:
-    """The arguments of a plan that was compiled for ``given`` (None: for no values but the defaults).
+    """Return the arguments of a plan compiled for ``given`` (None: for no values but the defaults).
 
-    Raises ``InputError`` where JSON can't spell them: keys of a dict that become one.
+    Raises ``InputError`` if JSON can't represent them: keys of a dict that become one.
     """
     function = captured.function
     values = function.defaults if given is None else bind(function, *given).values
@@ -51,7 +51,7 @@ def arguments_of(captured: Captured, given: tuple[tuple[Any, ...], Mapping[str, 
 
 
 def frozen_arguments(arguments: tuple[Argument, ...]) -> Iterator[str]:
-    """What is frozen, and to which value, a line each."""
+    """Yield each frozen argument and its value."""
     for argument in arguments:
         yield from _frozen(argument.name, argument.shape)
 
@@ -73,13 +73,13 @@ def _frozen(path: str, shape: Shape) -> Iterator[str]:
 
 
 def conditions_of(captured: Captured) -> tuple[Condition, ...]:
-    """What else the capture holds for, of the values of the parameters."""
+    """Return the other conditions of the capture on the values of parameters."""
     found = (_condition(guard) for guard in captured.guards)
     return tuple(entry for entry in found if entry is not None)
 
 
 def _condition(guard: ValueGuard) -> Condition | None:
-    """The guard; None where a parameter is frozen instead: it is that parameter, its length, or no literal will do."""
+    """Return the guard; None if a parameter is frozen instead: its value, its length, or no literal form."""
     if not guard.expression.function or _length_of(guard.expression) is not None or not _is_literal(guard.expected):
         return None
     nodes: list[tuple[str, tuple[Any, ...], tuple[str, ...]]] = []
@@ -109,7 +109,7 @@ def _is_literal(value: Any) -> bool:
 
 
 def _fixed(captured: Captured, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that stay what they were, because nothing less says what the capture holds for."""
+    """Return the parameters that must keep their values, because no weaker condition implies validity."""
     names: set[str] = set()
     seen: set[Expression] = set()
     guards = (guard for guard in captured.guards if _length_of(guard.expression) is None)
@@ -131,7 +131,7 @@ def _lengths(captured: Captured) -> dict[str, int]:
 
 
 def _length_of(expression: Expression) -> str | None:
-    """The parameter whose length this is; None where it is something else."""
+    """Return the parameter whose length this is, or None."""
     if expression.function != "len" or len(expression.operands) != 1:
         return None
     [operand] = expression.operands
@@ -176,7 +176,7 @@ def _defaults(kind: type) -> dict[str, str | None]:
 
 
 def _as_json(value: Any) -> str | None:
-    """``value`` as JSON text; None where JSON has no form for it."""
+    """Return ``value`` as JSON text; None if JSON has no form for it."""
     if inspect.isroutine(value):
         return None
     try:

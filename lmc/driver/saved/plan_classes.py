@@ -1,4 +1,4 @@
-"""The classes that values of a saved plan are instances of: what it keeps of them, and finding them again."""
+"""The classes of values of a saved plan: their descriptions, and their lookup in a program."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def classes_of(plan: Plan, captured: Captured) -> tuple[JsonClass, ...]:
 
 
 class _Uses:
-    """What is done with each value."""
+    """Def-use information of each value."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self._flows: dict[Value, list[Value]] = {}  # where it goes as it is, or element by element
@@ -61,14 +61,14 @@ class _Uses:
                 self._flows.setdefault(source, []).append(place)
 
     def parts(self, value: Value) -> Iterator[Value]:
-        """What ``value`` becomes: itself in another block, parts of it, containers that it is put into."""
+        """Yield the values that ``value`` flows into: itself in another block, parts of it, containers that hold it."""
         yield from self._flows.get(value, ())
         for op in self._users.get(value, ()):
             if _only_handles(op):
                 yield from op.results
 
     def is_needed(self, value: Value) -> bool:
-        """Whether more is done with ``value`` than to hand it on or to return it."""
+        """Return True if ``value`` is used other than to pass it on or to return it."""
         return any(
             not _only_handles(op) and not (isinstance(op, _HANDING_ON) and getattr(op, "flag", None) != value)
             for op in self._users.get(value, ())
@@ -80,7 +80,7 @@ def _only_handles(op: Op) -> bool:
 
 
 def readers_of(plan: Plan, captured: Captured | None) -> dict[str, Reader]:
-    """How the plan's values are made by the classes of a program; without one (None) they stay data.
+    """Return the readers of the plan's values from the classes of a program; without one (None) they stay data.
 
     Raises ``UsageError`` where the plan needs a class, and ``InputError`` where the program has not the same ones.
     """

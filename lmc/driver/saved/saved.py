@@ -1,4 +1,4 @@
-"""Running a saved artifact: a plan or IR that was compiled before."""
+"""Execution of a saved artifact: a plan or IR that was compiled before."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SUFFIXES = (".json", ".lmir")
 
 
 def is_saved(name: str) -> bool:
-    """Whether a command line names a saved artifact and not a program."""
+    """Return True if a command line names a saved artifact and not a program."""
     return name.endswith(SUFFIXES)
 
 
@@ -85,7 +85,7 @@ class SavedRunner:
 
     @property
     def signature(self) -> Signature:
-        """What the plan takes: the arguments of its program; of IR, which doesn't know them, parameters by path."""
+        """Return the arguments of the plan's program; for IR, which doesn't know them, parameters by path."""
         return signature_of(self.plan)
 
     def place(self, arguments: Arguments) -> tuple[Plan, Mapping[str, Any]]:
@@ -179,7 +179,7 @@ def _read(path: str) -> str:
 
 
 def _refuse_break(plan: Plan) -> None:
-    """A plan that breaks on one way through a condition may be of use still: the instances that come there fail."""
+    """Accept a plan that breaks in one arm of a condition: only the instances that reach it fail."""
     last = plan.instructions[-1].op
     if isinstance(last, BreakOp):
         raise _broken(last)
@@ -218,7 +218,7 @@ def _builtin(host: HostFunction) -> PureBuiltin | None:
 
 
 def _alike(hosts: Sequence[HostFunction]) -> dict[tuple[str, str], list[HostFunction]]:
-    """``hosts`` by what a plan knows of them: what a function made twice, or objects of one class, are in order."""
+    """Group ``hosts`` by their entries in a plan; functions made twice, or objects of one class, are in order."""
     found: dict[tuple[str, str], list[HostFunction]] = defaultdict(list)
     for host in hosts:
         found[host.target, host.digest].append(host)

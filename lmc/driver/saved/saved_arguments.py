@@ -1,4 +1,4 @@
-"""The arguments of a saved plan: what its program takes, made into what the plan takes."""
+"""The arguments of a saved plan: conversion from its program's arguments to its inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MISSING = object()
 
 
 def signature_of(plan: Plan) -> Signature:
-    """What a plan takes: its program's arguments, or else its parameters. Paths (``opts.k``) stand for parts too."""
+    """Return the arguments of a plan: its program's, or else its parameters. Paths (``opts.k``) name parts too."""
     types = {parameter.name: annotation_of(parameter.value.type) for parameter in plan.parameters}
     if plan.arguments is None:
         return Signature(plan.name, tuple(types), (), types)
@@ -55,7 +55,7 @@ def _argument_type(shape: Shape, types: Mapping[str, Any]) -> Any:
 
 
 def _is_settled(shape: Shape) -> bool:
-    """Whether there is but one value that the plan holds for."""
+    """Return True if the plan is valid for one value only."""
     return all(leaf.fixed is not None for leaf in leaves(shape))
 
 
@@ -70,11 +70,11 @@ class _Arranger:
         self._adapters = {name: pydantic.TypeAdapter(kind) for name, kind in types.items()}
 
     def has_paths(self, name: str) -> bool:
-        """Whether the argument can be given in parts."""
+        """Return True if the argument can be given in parts."""
         return any(entry.name == name and not isinstance(entry.shape, Leaf | Frozen) for entry in self._arguments)
 
     def arrange(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs. Raises ``InputError`` for what the plan does not hold for."""
+        """Return the inputs. Raises ``InputError`` for arguments that the plan is not valid for."""
         inputs: dict[str, Any] = {}
         for argument in self._arguments:
             self._take(argument, given, inputs)
@@ -142,7 +142,7 @@ class _Arranger:
 
 
 def _guard(condition: Condition) -> tuple[ValueGuard, list[str]]:
-    """A condition as capture has it, and the parameters that it is about."""
+    """Return a condition as a guard of capture, and its parameters."""
     found: list[Expression] = []
     for function, operands, keywords in condition.nodes:
         operands_found = tuple(found[entry.index] if isinstance(entry, Node) else entry for entry in operands)

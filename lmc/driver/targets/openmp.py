@@ -1,4 +1,4 @@
-"""How OpenMP's threads wait: told to the library through the environment, which it reads when torch loads."""
+"""The wait policy of OpenMP's threads, set through the environment, which the library reads when torch loads."""
 
 from __future__ import annotations
 

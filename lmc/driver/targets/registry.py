@@ -1,4 +1,4 @@
-"""Targets and what serves them. The only place that imports a module by name: torch loads when an engine is made."""
+"""Registry of targets. The only place that imports a module by name: torch loads when an engine is made."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOCAL_PACKAGES = ("torch", "transformers", "safetensors")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How a kind of target is served: its tokenizer (never torch) and its engine."""
+    """A kind of target: its tokenizer (never torch) and its engine."""
 
     tokenizer: Callable[[Target], Tokenizer]
     engine: Callable[[Target], Engine]

@@ -1,4 +1,4 @@
-"""What one process keeps between calls: a thread with an event loop, and the engines that were started."""
+"""The process-wide service: a thread with an event loop, and the engines that were started."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Running(Generic[T]):
 
 
 class BackgroundLoop(LoopThread):
-    """Where programs run: from scripts, notebooks and other loops alike."""
+    """The event loop of programs, for scripts, notebooks and other loops alike."""
 
     def __init__(self) -> None:
         super().__init__("lmc-loop")

@@ -1,0 +1,54 @@
+"""The style of docstrings and comments of lmc: a docstring begins with a verb or a noun."""
+
+import ast
+import io
+import re
+import tokenize
+
+import pytest
+
+from tests.project.layers import REPOSITORY
+
+DONE = ("cli", "library")
+OPENING = re.compile(r"(What|Whether|Those|How|Where|Which|When|That) ")
+PHRASES = re.compile(
+    r"\b((is|are|was) told|bec[ao]mes? of|in vain|as far as|(go|goes|gone|going) on with|comes? of it|stands? in)\b"
+)
+FILES = sorted(path for package in DONE for path in (REPOSITORY / "lmc" / package).rglob("*.py"))
+
+
+def docstrings(tree):
+    """Every string that is a statement of its own: docstrings of modules, classes, functions and attributes."""
+    for node in ast.walk(tree):
+        for entry in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
+            if (
+                isinstance(entry, ast.Expr)
+                and isinstance(entry.value, ast.Constant)
+                and isinstance(entry.value.value, str)
+            ):
+                yield entry.lineno, entry.value.value
+
+
+def problems(text):
+    found = []
+    for line, docstring in docstrings(ast.parse(text)):
+        if OPENING.match(docstring):
+            found.append(f"{line}: begins with {docstring.split()[0]!r}")
+        found += [f"{line}: {match[0]!r}" for match in PHRASES.finditer(" ".join(docstring.split()))]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            found += [f"{token.start[0]}: {match[0]!r}" for match in PHRASES.finditer(token.string)]
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(REPOSITORY / "lmc").as_posix())
+def test_docstrings_and_comments_are_plain_english(path):
+    assert problems(path.read_text("utf-8")) == []
+
+
+def test_problems_are_found():
+    assert problems('"""What it is."""') == ["1: begins with 'What'"]
+    assert problems("x = 1  # tried in vain\n") == ["1: 'in vain'"]
+    assert problems('class A:\n    b: int\n    """As far as known."""') == []
+    assert problems('class A:\n    b: int\n    """Known as far as\n    possible."""') == ["3: 'as far as'"]
+    assert problems('"""Return what is told apart."""') == ["1: 'is told'"]
