@@ -319,8 +319,8 @@ def _evaluated(
 
     def drop() -> None:
         machine.state, machine.host_counts = entry, dict(counts)
-        del graph.builder.ops[mark:], graph.value_guards[guards:]
-        machine.forget_texts()
+        machine.drop_ops(graph.builder, mark)
+        del graph.value_guards[guards:]
 
     if last is not None:
         places, header = phis.expect(last, parts.target, parts.dead)
@@ -389,7 +389,8 @@ def _header(
                 left.value = join.value(("payload",), UNBOUND, value)
             return header
         except NotInRunError as reason:
-            del graph.builder.ops[ends[0] :], body.ops[ends[1] :]
+            machine.drop_ops(graph.builder, ends[0])
+            machine.drop_ops(body, ends[1])
             older = [address for address in reason.addresses if address < phis.watermark]
             if older:
                 raise NotInRunError(older) from None

@@ -141,8 +141,7 @@ class _Rounds:
         location, counts, mark = graph.location, dict(machine.host_counts), len(graph.builder.ops)
         for _ in range(MAX_ATTEMPTS):
             machine.host_counts = dict(counts)
-            del graph.builder.ops[mark:]
-            machine.forget_texts()
+            machine.drop_ops(graph.builder, mark)
             machine.state = self.entry.child()
             machine.state.tainted = self.tainted
             length = self.parts.length()

@@ -552,8 +552,9 @@ class Machine:
         """Remember it."""
         self._texts[id(text)] = (text, symbol, self.graph.builder)
 
-    def forget_texts(self) -> None:
-        """Ops were dropped."""
+    def drop_ops(self, builder: Builder, mark: int) -> None:
+        """Drop the ops of ``builder`` from ``mark`` on, and what was remembered of any op."""
+        del builder.ops[mark:]
         self._texts.clear()
         self.lengths.clear()
         self.specialised.clear()
@@ -636,7 +637,7 @@ class Machine:
         self.journal.undo(saved.mark)
         self.graph.stack[:] = saved.stack
         ops, self.graph.op_count = saved.ops
-        del self.graph.builder.ops[ops:]
+        self.drop_ops(self.graph.builder, ops)
         del self.narrowings[saved.narrowings :]
         del self.activations[saved.activations :]
         self.state = saved.state
@@ -649,7 +650,6 @@ class Machine:
         self.direct = None
         del self.graph.value_guards[saved.guards[0] :]
         self.graph.reads.forget(saved.guards[1])
-        self.forget_texts()
 
     # Values
 

@@ -317,3 +317,21 @@ def a_view_of_a_known_dict_is_put_into_a_set(s, a: str):
         seen.update(d.keys())
         pairs.extend(d.items())
     return sorted(seen), pairs
+
+
+@looped()
+def a_text_put_together_and_the_letters_of_the_last_one(s, a: str):
+    last, letters = f"{a}!", None
+    for _ in s.gen("x", max_tokens=4):
+        s += last
+        last = s.gen("y", max_tokens=3)
+        letters = list(last)
+    return last, letters
+
+
+@looped()
+def words_take_the_place_of_a_text_put_together(s, a: str):
+    last, letters = "{}:{:>4}".format(a, a.find("e")), None
+    for last in s.gen("x", max_tokens=9).split():
+        letters = list(last)
+    return last, letters
