@@ -75,7 +75,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a plan holds for: the last of ``nodes`` gives ``expected``.
+    """A condition for the validity of a plan: the last of ``nodes`` evaluates to ``expected``.
 
     A node is a pure builtin with its operands, the last of them by ``keywords``; without a name, the parameter that its
     operand names. An operand is a literal or, as a ``Node``, an earlier node.
@@ -143,10 +143,10 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is executed. Written and read by ``lmc.backend.json.plan_json``.
+    """An executable program. Written and read by ``lmc.backend.json.plan_json``.
 
-    ``arguments`` say how the parameters come from what the program's user gives; None in a plan that is not saved, or
-    that was made of IR, which does not know. The same goes for ``classes``: none.
+    ``arguments`` map the program's arguments to the parameters; None in a plan that is not saved, or was made from IR,
+    which does not have them. ``classes`` are empty in both cases.
     """
 
     name: str
@@ -177,7 +177,7 @@ class Plan:
 
 
 def defined_values(block: Block) -> Iterator[Value]:
-    """What a function's body and the regions in it define, in the order of slots: parameters, then op by op."""
+    """Yield the values defined in a function, regions included, in the order of slots: parameters, then op by op."""
     yield from block.parameters
     for op in walk((block,)):
         yield from op.results

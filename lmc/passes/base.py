@@ -1,4 +1,4 @@
-"""What a pass is, what it is given, and what it says about its work."""
+"""The interface of passes: pass, context and remarks."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _TURNS_BEFORE = {"system": (), "user": ("user", "assistant"), "assistant": ("use
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a pass did (``applied``) or could not do (``missed``), and at which line of the user's program.
+    """A transformation done (``applied``) or not possible (``missed``), and its line in the user's program.
 
-    ``saved_tokens`` and ``saved_calls`` count one instance, whatever is saved for further instances stands in
-    ``message``. ``saved_steps`` are rounds of model calls. Savings of a ``missed`` remark are those that were missed.
+    ``saved_tokens`` and ``saved_calls`` count one instance; ``message`` states savings of further instances.
+    ``saved_steps`` are rounds of model calls. Savings of a ``missed`` remark are those that were missed.
     """
 
     pass_name: str
@@ -60,10 +60,10 @@ class Remark:
 
 @dataclass(frozen=True)
 class PassContext:
-    """What passes share in one run: the target's tokenizer, if it is known, and the remarks made so far.
+    """The shared state of passes in one run: the target's tokenizer, if it is known, and the remarks made so far.
 
-    ``constraints`` is where compiled constraints are kept (None: for this run alone), ``profile`` what earlier runs of
-    the program measured, if there is one.
+    ``constraints`` caches compiled constraints (None: for this run alone), ``profile`` holds measurements of earlier
+    runs of the program, if there is one.
     """
 
     tokenizer: Tokenizer | None = None
@@ -74,7 +74,7 @@ class PassContext:
     _turns: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]], repr=False)
 
     def tokens(self, text: str) -> int:
-        """How many tokens ``text`` has by itself: exact with a tokenizer, else a quarter of its characters.
+        """Return the number of tokens of ``text`` alone: exact with a tokenizer, else a quarter of its characters.
 
         Text that can't be encoded (half a surrogate pair, to be completed at run time) is estimated too.
         """
@@ -85,7 +85,7 @@ class PassContext:
         return self._counts[text]
 
     def turn_tokens(self, role: str) -> tuple[int, int]:
-        """How many tokens the template puts before and after the text of a turn of ``role``."""
+        """Return the numbers of template tokens before and after the text of a turn of ``role``."""
         if role not in self._turns:
             counted = _template_tokens(self.tokenizer, role) if self.tokenizer is not None else None
             self._turns[role] = _TURN_TOKENS if counted is None else counted

@@ -92,7 +92,7 @@ class OrderSections(FunctionPass):
 
 
 def _leading(text: Sequence[str | Value], context: PassContext) -> int:
-    """How many tokens a text begins with that are known now."""
+    """Return the number of tokens at the beginning of a text that are known now."""
     count = 0
     for part in text:
         if isinstance(part, Value):

@@ -160,7 +160,7 @@ def _ops_of_arms(op: Op) -> dict[Value, Op]:
 
 @dataclass(frozen=True)
 class _Changes:
-    """Marks ops, and leaves out others, wherever they stand in an op's regions."""
+    """Marks ops, and leaves out others, anywhere in an op's regions."""
 
     marked: Iterable[Op]
     left_out: frozenset[Op]

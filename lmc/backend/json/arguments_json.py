@@ -14,7 +14,7 @@ from lmc.ir.semantics.builtins import lookup
 
 
 def dump_arguments(arguments: tuple[Argument, ...] | None) -> Any:
-    """What ``load_arguments`` reads."""
+    """The inverse of ``load_arguments``."""
     return None if arguments is None else [[entry.name, _dump(entry.shape), entry.default] for entry in arguments]
 
 
@@ -41,7 +41,7 @@ def check_arguments(plan: Plan) -> None:
 
 
 def dump_condition(condition: Condition) -> Any:
-    """What ``load_condition`` reads."""
+    """The inverse of ``load_condition``."""
     nodes = [
         [function, [{"node": x.index} if isinstance(x, Node) else dump_literal(x) for x in operands], list(keywords)]
         for function, operands, keywords in condition.nodes

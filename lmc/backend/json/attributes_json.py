@@ -72,7 +72,7 @@ def dump_type(kind: Type) -> Any:
 
 
 def load_type(data: Any, depth: int = 0) -> Type:
-    """What ``dump_type`` wrote."""
+    """The inverse of ``dump_type``."""
     if depth > MAX_DEPTH:
         raise PlanError(f"a type is nested deeper than {MAX_DEPTH} levels")
     match data:

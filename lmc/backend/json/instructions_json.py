@@ -20,7 +20,7 @@ MAX_INSTRUCTIONS = 1_000_000
 
 
 def dump_instruction(instruction: Instruction) -> dict[str, Any]:
-    """What ``InstructionReader`` reads. The instructions of a region stand in the field that holds it."""
+    """Write an instruction for ``InstructionReader``; those of a region are in the field that holds it."""
     op = instruction.op
     bodies = dict(zip(op.REGION_FIELDS, map(_dump_body, instruction.bodies), strict=True))
     return {

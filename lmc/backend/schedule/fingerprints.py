@@ -1,4 +1,4 @@
-"""What a schedule was made for: a plan and the inputs of a batch, by their digests."""
+"""Digests that identify the plan and the inputs of a schedule."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def inputs_digest(inputs: Iterable[Mapping[str, Any]]) -> str:
 
 
 def plan_digest(plan: Plan) -> str:
-    """SHA-256 of what the plan does. At which lines of which file it was written, and for what it holds, is no part."""
+    """SHA-256 of the plan's program, without source locations and conditions."""
     names = json.dumps([parameter.name for parameter in plan.parameters])
     text = _LOCATION.sub("", print_module(plan.module))
     return hashlib.sha256(f"{names}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""What inputs say of the texts of a plan: what comes before any answer puts the instances of a batch in order."""
+"""Text of a plan that depends on its inputs alone: the text before any answer orders the instances of a batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ONLY_CONTEXT = (ContextOp, ExtendOp, SectionsOp, BeginOp, EndOp, PrefillOp)
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a parameter of a region is: ``source``, or its first element."""
+    """The source of a region's parameter: ``source``, or its first element."""
 
     source: Value
     is_element: bool
@@ -44,7 +44,7 @@ class KnownText:
 
     @classmethod
     def of(cls, plan: Plan) -> KnownText:
-        """That of a plan. Regions count as if each ran once, in the order of the text."""
+        """Return the text of a plan. Regions count as if each ran once, in the order of the text."""
         found = _Collector({parameter.value for parameter in plan.parameters})
         found.visit(plan.module.main.body)
         first = [piece for piece in found.pieces if isinstance(piece, Value)]

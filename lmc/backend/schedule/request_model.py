@@ -1,4 +1,4 @@
-"""The requests that an instance of a plan makes, as far as they are known before it runs."""
+"""The requests that an instance of a plan makes, from the facts known before it runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a stage answers, as text."""
+    """The answer of a stage, as text."""
 
     stage: int
 

@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The order of a batch; every instance stands in it once.
+    """The order of a batch; it holds every instance once.
 
     ``stages`` are the requests of an instance. In blocks of ``layout.block`` instances those of one stage are served
     together; ``layout.order`` says how the order came about. ``origin`` is what it was made for, where that
@@ -68,14 +68,14 @@ class Schedule:
         return tuple(entry.instance for entry in self.entries)
 
     def requests(self) -> list[TraceRequest]:
-        """What the simulator would serve: about so many tokens, shared as the texts are."""
+        """Return estimated requests for the simulator, with the shared texts of the batch."""
         lengths = [(entry.instance, entry.values) for entry in self.entries]
         return requests_of(self.stages, lengths, characters=self.characters)
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What an engine has: tokens of its KV pool, requests that run at once, and prompt tokens that a step computes.
+    """The capacity of an engine: tokens of its KV pool, concurrent requests, and prompt tokens computed in a step.
 
     No prompt is longer than ``context_length`` tokens, or than the pool (None: the pool is the only bound).
     ``tokens_of`` counts the tokens of a text; without it there are ``CHARACTERS`` characters to a token.
@@ -94,7 +94,7 @@ class Room:
 
     @classmethod
     def of(cls, engine: Engine, requests: int) -> Room | None:
-        """That of an engine which gets up to ``requests`` at once; None where it does not say how large its pool is."""
+        """Return the room of an engine for up to ``requests`` at once; None if the size of its pool is unknown."""
         info = engine.info
         if info.kv_tokens is None:
             return None
@@ -174,7 +174,7 @@ class _Batch:
         return found
 
     def work(self, entries: Sequence[Entry]) -> list[Work]:
-        """What each instance adds to those before it, in characters, beside what is the same for all of them."""
+        """Return the work of each instance beyond those before it, in characters, without the part common to all."""
         decode = round(self.characters * sum(stage.output for stage in self.stages))
         start = next((place for place, entry in enumerate(entries) if entry.values), None)
         if start is None:
@@ -190,7 +190,7 @@ class _Batch:
         return found
 
     def layout(self, order: Sequence[int], entries: Sequence[Entry], room: Room) -> Layout:
-        """What is best for a part of the batch, as it is foreseen."""
+        """Return the best layout for a part of the batch, by simulation."""
         if len(entries) < 2:
             return _ONE_BY_ONE
         all_fit = self._tokens(entries) <= room.kv_tokens
@@ -264,7 +264,7 @@ class _Batch:
 
 
 def _uses(stages: Sequence[Stage]) -> tuple[Counter[int], Counter[int]]:
-    """How often prompts hold each value, by its number: where they begin, as far as that is known, and behind that."""
+    """Count the uses of each value in prompts, by its number: in the known beginnings, and behind them."""
     beginnings, later = Counter[int](), Counter[int]()
     known = known_beginnings(stages)
     for stage, beginning in zip(stages, known, strict=True):

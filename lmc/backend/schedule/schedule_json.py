@@ -75,7 +75,7 @@ def load_schedule_lines(lines: Iterable[tuple[Location | None, str]]) -> Schedul
 
 
 def is_schedule(first_line: str) -> bool:
-    """Whether a file that begins so says that it is a schedule."""
+    """Return True if the first line of a file is the head of a schedule."""
     if f'"{FORMAT}"' not in first_line or len(first_line) > _MAX_HEAD:
         return False
     try:

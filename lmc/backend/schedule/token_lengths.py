@@ -1,11 +1,11 @@
-"""How long the tokens of a batch are, by a part of its texts."""
+"""The average length of a token of a batch, from a sample of its texts."""
 
 from collections.abc import Callable, Sequence
 
 from lmc.backend.schedule.trace_requests import CHARACTERS
 
 _PART = 256
-"""Characters of the beginning and of the middle of a text, of which tokens are counted."""
+"""Characters in the sample from the beginning, and in that from the middle, of a text."""
 _MOST_TEXTS = 512
 
 

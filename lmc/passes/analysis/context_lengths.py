@@ -1,4 +1,4 @@
-"""How long contexts are, and how much of them is computed ahead."""
+"""Lengths of contexts, and of their prefilled parts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ContextLengths:
         return known[0]
 
     def covered(self, value: Value) -> Measure:
-        """How much of a context is computed ahead."""
+        """Return the length of the prefilled part of a context."""
         way: list[Value] = []
         at: Value | None = value
         while at is not None and at not in self._covered:

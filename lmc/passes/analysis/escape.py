@@ -1,4 +1,4 @@
-"""Which mutable values somebody outside the graph may change or compare by identity.
+"""Escape analysis: mutable values that code outside the graph may change or compare by identity.
 
 Values of the IR are immutable by contract, but lists and JSON objects are Python objects at run time: a host function
 with effects may change one it is given, and so may the caller who gets one back. Two equal lists must stay two objects

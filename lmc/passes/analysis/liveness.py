@@ -1,4 +1,4 @@
-"""What of a function is needed: by what it gives, and by what can be seen of its run."""
+"""Liveness: ops and values of a function that its results or its visible effects need."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class Liveness:
     def _can_be_seen(self, op: Op, *, around: bool) -> bool:
         """Return whether it would be noticed that the op, apart from those in its regions, does not run.
 
-        ``around``: the block that is looked at stands in a ``cf.try`` that is needed. So it is noticed whether an op of
-        the block raises, and of a model call too: the program goes on another way then. Where the ``cf.try`` stands in
-        the block, what it catches is noticed by its results alone.
+        ``around``: the block is part of a ``cf.try`` that is needed. Then an exception of any op of
+        the block, model calls included, changes the path of the program. If the ``cf.try`` is part of
+        the block, its results alone show what it catches.
         """
         if isinstance(op, TryOp):
             return op.may_raise

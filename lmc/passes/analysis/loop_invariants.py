@@ -1,4 +1,4 @@
-"""Which values of a loop are the same in every round."""
+"""Loop-invariant values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Held = Attribute | Value
 
 
 def invariants(op: LoopOp, resolve: Callable[[Value], Held]) -> dict[Value, Held]:
-    """What stands for the parameters and results of a loop that are the same in every round.
+    """Return the replacements of the parameters and results of a loop that are the same in every round.
 
-    That is a value from outside, or a literal. ``resolve`` says what stands for a value by now. Found by taking all for
-    the same until what the body yields says otherwise; linear.
+    A replacement is a value from outside, or a literal; ``resolve`` returns the current one of a value. An optimistic
+    fixed point: all count as invariant until the body yields another value; linear.
     """
     condition, body = op.condition.terminator, op.body.terminator
     outside = _Outside((op.condition, op.body), resolve)
@@ -40,7 +40,7 @@ def invariants(op: LoopOp, resolve: Callable[[Value], Held]) -> dict[Value, Held
 
 
 def _stays(start: Held, value: Held, same: Mapping[Value, Held], outside: _Outside) -> bool:
-    """Whether the body yields for the next round what the first one began with, as far as is known."""
+    """Return True if the body is known to yield the initial value for the next round."""
     if isinstance(value, Value) and value in same:
         return _key(same[value]) == _key(start)
     return outside.has(value) and _key(outside.resolved(value)) == _key(start)
@@ -66,7 +66,7 @@ def _sources(parameters: Iterable[Value], places: Iterable[Value], values: Itera
 
 
 class _Outside:
-    """Which values come from outside of some regions."""
+    """The values defined outside of some regions."""
 
     def __init__(self, blocks: Iterable[Block], resolve: Callable[[Value], Held]) -> None:
         self._inside = {

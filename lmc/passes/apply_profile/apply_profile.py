@@ -28,16 +28,16 @@ _Region = TypeVar("_Region", CondOp, LoopOp)
 
 @dataclass(frozen=True)
 class ApplyProfile(Pass):
-    """Write into the module what runs in a profile measured: lengths of outputs, likely ways, rounds of loops.
+    """Write measurements of a profile into the module: lengths of outputs, branch probabilities, rounds of loops.
 
     ``expected_tokens`` of a generation becomes the mean length of its outputs, ``probability`` of a ``cf.cond`` the
-    share of runs that took ``then``, ``expected_rounds`` of a ``cf.loop`` the mean number of rounds. What the profile
-    measured takes the place of what is written there; of what it did not, everything stays.
+    share of runs that took ``then``, ``expected_rounds`` of a ``cf.loop`` the mean number of rounds. A measurement
+    replaces an earlier value; ops without measurements stay as they are.
 
-    Sound because all three are hints: they say what to begin first or in vain, and nothing about results. Ops and
-    measurements meet by stable ids, so a profile of an older version of the program is used as far as ids fit; remarks
-    say what does not. Where the profile has other rounds or calls at one place in the source than the module, because
-    other arguments lead to another number of them, all of them have what was measured there together. A profile of
+    Sound because all three are hints: they change the order of work and speculation, never results. Ops and
+    measurements match by stable ids, so a profile of an older version of the program applies where ids match; remarks
+    list the rest. Where the profile has other rounds or calls at one place in the source than the module, because
+    other arguments lead to another number of them, all of them get the sum of the measurements there. A profile of
     another program is an ``InputError``. Without a profile nothing happens.
 
     Before::
@@ -153,7 +153,7 @@ class _Walk:
         return self._branches.find(op.id or "") or BranchProfile()
 
     def _repeat(self, op: RegionOp) -> RepeatProfile:
-        """What was measured of an op that repeats; of a loop that was split also what its other part says."""
+        """Return the measurements of an op that repeats; for a loop that was split, those of either part."""
         op_id = op.id or ""
         return self._repeats.find(op_id) or self._repeats.find(each_round_id(op_id)) or RepeatProfile()
 

@@ -1,4 +1,4 @@
-"""What a profile measured of each op of a module: ids of runs, and places in a program."""
+"""Matching of a profile to the ops of a module: ids of runs, and places in a program."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _Counts = TypeVar("_Counts", bound=Any)
 
 
 def measured(templates: Iterable[str], ops: Mapping[str, OpProfile]) -> tuple[dict[str, OpProfile], list[str]]:
-    """What was measured of each op, by its id as the module has it, and the ids of runs that belong to none.
+    """Return the measurements of each op, by its id in the module, and the unmatched ids of runs.
 
-    An id without holes is that of a run, one with holes stands for those of all its runs; where several fit the same
-    run (arms of a condition may share an id) each takes it. An op of which no run is known takes those that differ from
-    it in numbers alone: of other uses of its name, of other branches of its fork.
+    An id without holes is that of a run, one with holes matches those of all its runs; where several match a run (arms
+    of a condition may share an id) each gets it. An op without a matching run gets those whose ids differ in numbers
+    alone: other uses of its name, other branches of its fork.
     """
     exact: set[str] = set()
     by_shape: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
@@ -50,11 +50,11 @@ def measured(templates: Iterable[str], ops: Mapping[str, OpProfile]) -> tuple[di
 
 
 class Places(Generic[_Counts]):
-    """What was counted at each place of a program. ``op_ids`` are those that a module has.
+    """Counts at each place of a program. ``op_ids`` are those of a module.
 
-    Rounds of a loop that are captured one by one are at one place, each with an id. Where the module has all that the
-    profile has there, each of them is itself; else other arguments have led to another number of them, and what was
-    counted of one may be a part of another: so what is known is what was counted of them together.
+    Rounds of a loop that are captured one by one are at one place, each with an id. If the module has all ids that the
+    profile has there, each has its own counts; otherwise other arguments have led to another number of rounds, and all
+    share the sum of the counts.
     """
 
     def __init__(self, counts: Mapping[str, _Counts], op_ids: Collection[str]) -> None:
@@ -67,7 +67,7 @@ class Places(Generic[_Counts]):
                 self._differ.add(base_of(op_id))
 
     def find(self, op_id: str) -> _Counts | None:
-        """What was counted of an op; None where nothing was."""
+        """Return the counts of an op; None if there are none."""
         place = base_of(op_id)
         alone = None if place in self._differ else self._counts.get(op_id)
         return self.together.get(place) if alone is None else alone

@@ -139,7 +139,7 @@ class _Walk(FlowWalk):
             visitor(op)
 
     def is_unfinished(self, block: Block) -> bool:
-        """Whether another walk over what this one gave, ``block``, would find more to do."""
+        """Return True if another walk over the result, ``block``, would find more to do."""
         return self.misses or self.is_stale or (bool(self.kept_lists) and not self.kept_lists <= exposed_values(block))
 
     def _extend(self, op: ExtendOp) -> None:
@@ -161,7 +161,7 @@ class _Walk(FlowWalk):
         self.emit(op)
 
     def _sections(self, op: SectionsOp) -> None:
-        """Where sections were to be ordered, they have been."""
+        """Replace sections by their text: where they were to be ordered, they have been."""
         fields = {"context": op.context, "role": op.role, "text": op.text}
         self._extend(make_op(ExtendOp, op.results, op.location, **fields))
 
@@ -198,7 +198,7 @@ class _Walk(FlowWalk):
         self.emit(make_op(ExtendOp, op.results, location, context=opening.context, role=opening.role))
 
     def _is_only_used_here(self, value: Value) -> bool:
-        """Whether an op of the open block gives ``value``, and no other op uses it."""
+        """Return True if an op of the open block defines ``value``, and no other op uses it."""
         return self.is_here(value) and self.expect(value, 1)
 
     def _prefill(self, op: PrefillOp) -> None:

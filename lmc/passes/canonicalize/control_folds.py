@@ -25,7 +25,7 @@ Held = Attribute | Value
 
 
 class FlowWalk(TextWalk, abc.ABC):
-    """The walk as far as it concerns regions. ``say`` tells the user what was done, at which line.
+    """The part of the walk that folds regions. ``say`` makes a remark.
 
     ``ended`` says that the open block has left, so that nothing of it that follows runs; ``is_stale`` that another walk
     may find more. Recursion is as deep as regions are nested.
@@ -140,7 +140,7 @@ class FlowWalk(TextWalk, abc.ABC):
                 self._give(result, same[result], op.location)
 
     def _facts_of(self, flag: Value, value: bool) -> dict[Value, Attribute]:
-        """What is known where ``flag`` is ``value``."""
+        """Return the values known where ``flag`` is ``value``."""
         facts: dict[Value, Attribute] = {flag: value}
         before = self.definition(flag)
         if isinstance(before, PyCallOp) and before.function == "not":
@@ -216,7 +216,7 @@ class FlowWalk(TextWalk, abc.ABC):
         self.emit(rest)
 
     def _ends_at_once(self, op: LoopOp) -> bool:
-        """Whether the condition is false before the first round. Host calls have the round in their ids: they stay."""
+        """Return True if the condition is false at first. Host calls stay: they have the round in their ids."""
         end = op.condition.terminator
         if not isinstance(end, ConditionOp):
             return False

@@ -41,7 +41,7 @@ _SCALARS = (type(None), bool, int, float, str)
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What a call gives: a literal."""
+    """The result of a call: a literal."""
 
     value: Attribute
 
@@ -50,7 +50,7 @@ def fold_call(function: str, arguments: Sequence[Any], keywords: Sequence[str], 
     """The result of ``function`` on literal ``arguments`` (the last ones named by ``keywords``), if it is a literal.
 
     None where the call is not known to be cheap, raises, gives something of another type than ``result``, or a text or
-    number that is too large to stand in a module.
+    number that is too large for a module.
     """
     builtin = builtins.lookup(function)
     if builtin is None or not all(map(_is_small, arguments)):
@@ -74,7 +74,7 @@ def _is_small(value: object) -> bool:
 
 
 def _stays_small(function: str, arguments: Sequence[Any]) -> bool:
-    """Whether a function that may give much more than it is given gives little for these arguments."""
+    """Return True if a function that may expand its arguments has a small result for these."""
     if not all(map(_is_tiny, arguments)):
         return False
     lengths = [max(len(argument), 1) for argument in arguments if isinstance(argument, str)]
@@ -90,14 +90,14 @@ def _stays_small(function: str, arguments: Sequence[Any]) -> bool:
 
 
 def _is_tiny(value: object) -> bool:
-    """Whether a text names no large width, and a number is none itself."""
+    """Return True for a text without a large width, and for a small number."""
     if isinstance(value, str):
         return not _LARGE_WIDTH.search(value)
     return not isinstance(value, int | float) or abs(value) <= _SMALL_NUMBER
 
 
 def _is_plain(template: str) -> bool:
-    """Whether the fields of a template for ``str.format`` only name arguments, with widths that stand there.
+    """Return True if the fields of a template for ``str.format`` only name arguments, with literal widths.
 
     Widths may be fields themselves (``{:{}{}{}}``), and joined they are large. Attributes of a value may show its
     address. ``n`` writes numbers as the machine's locale has it.

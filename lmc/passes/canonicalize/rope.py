@@ -32,7 +32,7 @@ class Rope:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is the empty text, whatever values there are."""
+        """True for the empty text, whatever values there are."""
         return not self.pieces
 
     def parts(self) -> tuple[str | Value, ...]:

@@ -27,7 +27,7 @@ _SHORT_SEPARATOR = 64
 class TextWalk:
     """A forward walk over a function in which later ops may take the place of earlier ones; its folds of texts, values.
 
-    An op that a later one absorbs is taken out of ``ops``, the ops of the open block so far; both stand in one block,
+    An op that a later one absorbs is taken out of ``ops``, the ops of the open block so far; both are in one block,
     so that nothing is computed more often than before. ``uses`` counts the operands that name a value in the function
     as it stands, regions included; ``ropes`` are the texts of ``lm.extend`` and ``text.concat`` by result, written when
     their block ends. ``constants`` are values known to be a literal.
@@ -58,11 +58,11 @@ class TextWalk:
         return ops[position]
 
     def is_here(self, value: Value) -> bool:
-        """Whether an op of the open block gives ``value``."""
+        """Return True if an op of the open block defines ``value``."""
         return value in self._places and self._places[value][0] is self.ops
 
     def expect(self, value: Value, uses: int) -> bool:
-        """Whether ``value`` has at most ``uses`` users; where it has more, they may become fewer further down."""
+        """Return True if ``value`` has at most ``uses`` users; else note it: they may become fewer further down."""
         if self.uses[value] <= uses:
             return True
         self._missed[value] = max(uses, self._missed.get(value, 0))
@@ -70,7 +70,7 @@ class TextWalk:
 
     @property
     def misses(self) -> bool:
-        """Whether a value has lost users since one was too many: another walk would find that."""
+        """Return True if a value has lost users since ``expect`` refused it: another walk would find that."""
         return any(self.uses[value] <= uses and value in self._places for value, uses in self._missed.items())
 
     def remove(self, value: Value) -> None:
@@ -137,7 +137,7 @@ class TextWalk:
         return Rope([self._piece(part) for part in text])
 
     def _piece(self, part: str | Value) -> str | Value | Rope:
-        """What stands for ``part`` in the op that uses it: the parts of a text that is short or of no other use."""
+        """Return the replacement of ``part`` in its user: the parts of a text that is short or has no other use."""
         if isinstance(part, str):
             return part
         constant = self.constants.get(part)
@@ -158,7 +158,7 @@ class TextWalk:
         return rope
 
     def _may_copy(self, text: Value, rope: Rope) -> bool:
-        """Whether ``text`` is so short that each of its users may hold it."""
+        """Return True if ``text`` is so short that each of its users may hold it."""
         if rope.size > _SHARED_SIZE or rope.characters > _SHARED_CHARACTERS:
             self.expect(text, 1)
             return False
@@ -288,7 +288,7 @@ def _is_text(part: object) -> bool:
 
 
 def _is_short(separator: Attribute | Value, count: int) -> bool:
-    """Whether ``separator`` may be written between ``count`` texts."""
+    """Return True if ``separator`` may be written between ``count`` texts."""
     if not isinstance(separator, str) or len(separator) <= _SHORT_SEPARATOR:
         return True
     return len(separator) * count <= _COPIED_CHARACTERS

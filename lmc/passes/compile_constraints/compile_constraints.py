@@ -92,7 +92,7 @@ class CompileConstraints(Pass):
     def _remark(
         self, symbol: Constraint, ops: list[SamplingOp], built: Built, first: str, context: PassContext
     ) -> None:
-        """Return what became of a symbol, at the line of its first generation."""
+        """Return the remark on a symbol, at the line of its first generation."""
         location = ops[0].location
         who = repr(ops[0].id) if len(ops) == 1 else f"{ops[0].id!r} and {len(ops) - 1} more"
         if first != symbol.name:

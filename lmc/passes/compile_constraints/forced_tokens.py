@@ -1,4 +1,4 @@
-"""Whether a generation that can say one text alone can do so in one sequence of tokens alone."""
+"""Checks that a generation with a single possible text has a single possible sequence of tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmc.ir.tokens.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Unforced:
-    """Why the model is asked all the same."""
+    """The reason for a model call in spite of a single text."""
 
     reason: str
 

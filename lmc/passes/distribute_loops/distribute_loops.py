@@ -119,7 +119,7 @@ class DistributeLoops(FunctionPass):
 
 @dataclass(frozen=True)
 class _Function:
-    """What the walks over the blocks of a function share. ``guarded`` are the ops in the bodies of ``cf.try``."""
+    """The shared state of walks over the blocks of a function. ``guarded`` are the ops in the bodies of ``cf.try``."""
 
     names: FreshNames
     lists: KnownLists

@@ -34,7 +34,7 @@ class Collection:
 
 @dataclass(frozen=True)
 class KnownLists:
-    """What is known of the lists of a function: which of them somebody may change while it runs, and who uses them.
+    """Facts about the lists of a function: those that may change while it runs, and their users.
 
     ``local`` are the values that may be objects of this run (``lmc.ir.ordering.Objects``).
     """
@@ -56,7 +56,7 @@ class KnownLists:
 class LoopSplit:
     """A loop in two parts: ``together``, the ops that need nothing of earlier rounds, and ``rest``.
 
-    ``producers`` are the ops that define what is seen around it. ``guarded``: it stands in the body of a ``cf.try``.
+    ``producers`` are the ops that define the values visible to it. ``guarded``: it is in the body of a ``cf.try``.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class LoopSplit:
         return made and self._lists.users[value] == 1
 
     def _lists_of(self, rounds: Value) -> tuple[Value, ...]:
-        """Lists of which the shortest has so many items, now as well as when that was asked; none if there are none."""
+        """Return unchanged lists whose shortest length is ``rounds``; none if there are none."""
         op = self._producers.get(rounds)
         if not isinstance(op, PyCallOp):
             return ()

@@ -30,7 +30,7 @@ class User:
 
     @property
     def requests(self) -> int:
-        """How many requests go on from the context when the op runs."""
+        """The number of requests that start from the context when the op runs."""
         return self.op.n if isinstance(self.op, SampleOp) else 1
 
 

@@ -21,14 +21,14 @@ def move_invariants(body: Block, moved: Moved) -> Block:
     """The body of a function with invariant ops ahead of the loops, maps and races that held them.
 
     An op moves if it is pure, cannot raise, asks no model, has no id, and uses nothing that depends on the round. Lists
-    and objects that others may change, or could tell apart, are left alone. ``moved`` is told of each op with regions
-    that lost some.
+    and objects that others may change, or could tell apart, are left alone. ``moved`` is called for each op with
+    regions that lost some.
     """
     return _Motion(body, moved).block(body)
 
 
 class _Motion:
-    """Recursion is as deep as regions are nested; inner regions go first, so that an op moves as far as it can."""
+    """Recursion is as deep as regions are nested; inner regions go first, so that an op can leave several."""
 
     def __init__(self, body: Block, moved: Moved) -> None:
         self._moved = moved

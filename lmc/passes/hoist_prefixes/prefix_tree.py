@@ -12,25 +12,25 @@ from lmc.ir.wording import with_count
 
 Parts = tuple[str | Value, ...]
 
-# Branches that part ways more often than this are told apart no further.
+# Branches that diverge more often than this are not split further.
 _MAX_SPLITS = 16
 
 
 class Counter(Protocol):
-    """What counts tokens: ``lmc.passes.base.PassContext``."""
+    """Counts tokens, as ``lmc.passes.base.PassContext`` does."""
 
     def tokens(self, text: str) -> int:
-        """Those of a text by itself."""
+        """Count the tokens of a text by itself."""
         ...
 
     def turn_tokens(self, role: str) -> tuple[int, int]:
-        """Those before and after the text of a turn."""
+        """Count the tokens before and after the text of a turn."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How long a prefix is: ``tokens`` of known text and ``unknown`` texts (inputs, generations) beside them."""
+    """The length of a prefix: ``tokens`` of known text and ``unknown`` texts (inputs, generations) beside them."""
 
     tokens: int = 0
     unknown: int = 0
@@ -48,13 +48,13 @@ class Measure:
         return f"{tokens} and {with_count(self.unknown, 'text')} known at run time"
 
     def reaches(self, minimum_tokens: int) -> bool:
-        """Whether it has ``minimum_tokens`` tokens; a text that is not known counts as long enough."""
+        """Return True for at least ``minimum_tokens`` tokens; an unknown text counts as long enough."""
         return self.unknown > 0 or self.tokens >= minimum_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What goes on from a prefix: ``requests`` each time, perhaps several times; ``arm`` as for ``Member``."""
+    """A user of a prefix: ``requests`` each time, perhaps several times; ``arm`` as for ``Member``."""
 
     requests: int = 1
     repeats: bool = False
@@ -62,7 +62,7 @@ class Branch:
 
     @property
     def weight(self) -> int:
-        """How many requests there are, as far as is known: several times count as twice."""
+        """The estimated number of requests: repeated ones count twice."""
         return self.requests * (1 + self.repeats)
 
 
@@ -71,8 +71,8 @@ class Node:
     """A prefix: that of ``parent`` followed by ``parts``; the root is the context itself.
 
     ``opens`` is the role of the turn that begins with ``parts``. ``members`` counts the users below, ``branches`` are
-    what leaves here and ``leaves_batch`` says whether one of them depends on the instance. ``covered`` is the nearest
-    prefix above that is computed once anyway.
+    the users of this very prefix; ``leaves_batch`` is True if one of them depends on the instance. ``covered`` is the
+    nearest prefix above that is computed once anyway.
     """
 
     parent: Node | None
@@ -89,17 +89,17 @@ class Node:
 
     @property
     def gained(self) -> Measure:
-        """What a prefill here computes beyond the nearest one above."""
+        """The length that a prefill here computes beyond the nearest one above."""
         return self.measure - self.covered
 
     @property
     def is_shared(self) -> bool:
-        """Whether more than one request may go on from here."""
+        """True if more than one request may start from here."""
         return sum(branch.weight for branch in self.branches) > 1
 
     @property
     def computed_again(self) -> int:
-        """How many requests would have computed the prefix again. Of arms of which one runs, the largest counts."""
+        """The number of requests that would have recomputed the prefix; of exclusive arms, the largest counts."""
         arms: dict[int, dict[int, int]] = {}
         count = 0
         for branch in self.branches:
@@ -114,10 +114,10 @@ class Node:
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """User ``index`` of the context, which appends ``text``; ``part`` and ``offset`` say how much is told.
+    """User ``index`` of the context, which appends ``text``; ``part`` and ``offset`` are its position in it.
 
-    ``tail`` is text after that which nobody can share. ``repeats`` says that the user may come several times, ``arm``
-    in which of several exclusive regions it stands: in arm n of op i.
+    ``tail`` is text after that which nobody can share. ``repeats``: the user may run several times. ``arm`` is its
+    place among exclusive regions: arm n of op i.
     """
 
     index: int
@@ -132,7 +132,7 @@ class Member:
 
     @property
     def head(self) -> str | Value | None:
-        """What comes next: the rest of a literal, a value, or None at the end."""
+        """The next part: the rest of a literal, a value, or None at the end."""
         if self.part == len(self.text):
             return None
         part = self.text[self.part]
@@ -140,13 +140,13 @@ class Member:
 
     @property
     def rest(self) -> Parts:
-        """All that is not told yet."""
+        """All text after the position."""
         head = self.head
         return self.tail if head is None else (head, *self.text[self.part + 1 :], *self.tail)
 
     @property
     def is_literal(self) -> bool:
-        """Whether no value is left."""
+        """True if no value is left."""
         return not any(isinstance(part, Value) for part in (*self.text[self.part :], *self.tail))
 
     def advance(self, head: str | Value) -> None:
@@ -256,7 +256,7 @@ def joined(parts: Sequence[str | Value]) -> Parts:
 
 
 def _advance_common(members: list[Member], *, literal_only: bool) -> Parts:
-    """What the rests of all ``members`` begin with; the members go past it."""
+    """Return the longest common prefix of the rests of all ``members``, and advance them past it."""
     shared: list[str | Value] = []
     while True:
         heads = [member.head for member in members]

@@ -1,4 +1,4 @@
-"""Where prefixes are computed ahead: the walk of ``hoist-prefixes`` over a function and its regions."""
+"""Placement of prefills: the walk of ``hoist-prefixes`` over a function and its regions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SPLIT_ROLES = frozenset({None, "system", "user", "tool"})
 
 
 class Remarks(Protocol):
-    """Who is told what was done. ``context`` counts tokens."""
+    """The remarks of the pass. ``context`` counts tokens."""
 
     @property
     def context(self) -> Counter: ...
@@ -41,9 +41,9 @@ class Remarks(Protocol):
 
 @dataclass
 class _Function:
-    """What the walks over the blocks of a function share.
+    """The shared state of walks over the blocks of a function.
 
-    ``replaced`` says what stands for contexts that no op gives any more; those in ``decided`` have been planned.
+    ``replaced`` maps contexts without a defining op to their replacements; those in ``decided`` have been planned.
     """
 
     minimum_tokens: int
@@ -156,7 +156,7 @@ class PrefixWalk:
             node.leaves_batch |= not self.function.constants.issuperset(user.op.results)
 
     def _decide(self, node: Node) -> None:
-        """Whether the prefix that ends at ``node`` is computed ahead. Parents have been decided."""
+        """Decide on a prefill of the prefix that ends at ``node``. Its parents have been decided."""
         if node.parent is not None:
             node.covered = node.parent.measure if node.parent.prefilled else node.parent.covered
         for_batch = node.constant and node.leaves_batch
@@ -188,7 +188,7 @@ class PrefixWalk:
         return with_ops(block, ops)
 
     def _placed(self, op: Op) -> list[Op]:
-        """What takes the place of ``op``; the prefix that it goes on from is there then."""
+        """Return the replacement of ``op``; the prefix that it starts from is computed then."""
         if op not in self.places:
             return [op.substitute(self.function.replaced)]
         node, rest = self.places.pop(op)

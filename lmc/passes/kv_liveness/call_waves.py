@@ -39,7 +39,7 @@ class CallWaves:
         return max(ends, default=0)
 
     def _measure_inside(self, op: RegionOp) -> int:
-        """Return how many waves the regions of an op take. Those of which each runs follow each other."""
+        """Return how many waves the regions of an op take. Regions that all run follow each other."""
         at = 0
         counts: list[int] = []
         for region in op.regions:

@@ -1,4 +1,4 @@
-"""Which calls go on from what is in the cache for a context, and when."""
+"""The next uses of cached contexts, by wave."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Use:
 
 
 class ContextUses:
-    """When contexts of a function are used: waves as ``CallWaves`` counts them.
+    """Uses of a function's contexts, by waves as ``CallWaves`` counts them.
 
-    ``first[context]`` is the wave of the first call or prefill that goes on from it, in other blocks and in later
-    rounds of loops too; a context that is missing leads to none. These are shortest ways (Dijkstra 1959) over the edges
-    along which contexts grow and flow; only from one round of a loop to the next an edge takes time. ``n log n``.
+    ``first[context]`` is the wave of the first call or prefill that starts from it, in other blocks and in later rounds
+    of loops too; a context without one is missing. These are shortest paths (Dijkstra 1959) over the edges along which
+    contexts grow and flow; only an edge from one round of a loop to the next takes time. ``n log n``.
     """
 
     def __init__(self, body: Block, waves: CallWaves) -> None:
@@ -76,7 +76,7 @@ class ContextUses:
 
 
 def grows(op: Op) -> bool:
-    """Whether the op makes of a context one that begins with it, without asking a model."""
+    """Return True if the op extends a context, without asking a model."""
     is_plain = not (op.billable or isinstance(op, RegionOp | PrefillOp))
     return is_plain and bool(op.results) and op.results[0].type == CTX
 

@@ -62,7 +62,7 @@ def _true_hints(block: Block) -> set[Op]:
 
 
 def _own_values(block: Block) -> set[Op]:
-    """The hints about contexts of the very block that they stand in."""
+    """The hints about contexts of their own block."""
     found: set[Op] = set()
     for inner in (block, *(region for op in walk((block,)) for region in op.regions)):
         here = set(inner.parameters)

@@ -29,16 +29,16 @@ _ATTENTION = 20_000
 
 @dataclass(frozen=True)
 class KvLiveness(FunctionPass):
-    """Say how long what is in the KV cache for a context is needed, and when it is used next.
+    """Mark the next use and the last use of each context in the KV cache.
 
     A call leaves the KV of its prompt and its answer in the cache, a prefill that of its prefix. Where a later call
-    goes on from there, ``lm.keep`` says in which wave, so that an engine that has to make room evicts what is used
-    later or never. After each wave of uses another ``lm.keep`` says when the next one is; after the last use
+    starts from there, ``lm.keep`` names its wave, so that an engine that has to make room evicts the tokens that are
+    used later or never. After each wave of uses another ``lm.keep`` says when the next one is; after the last use
     ``lm.free`` ends it. A context is followed through text that is appended, into regions and out of them, and into
-    later rounds of a loop. Of a context from which no call goes on nothing is said.
+    later rounds of a loop. A context without later calls gets no hint.
 
     A prefix that ``lm.prefill`` has pinned takes room until its ``lm.free``. Holding a token for a wave counts as
-    computing ``wave_cost`` tokens: once the uses that are left save less than their waves cost, the prefix is let go,
+    computing ``wave_cost`` tokens: once the remaining uses save less than their waves cost, the prefix is unpinned,
     and computed again if it has been evicted by then. A token of a long prefix costs more to compute, as it attends to
     those before it: that of one with 20,000 tokens twice as much as one of a few. Short ones are not pinned at all
     (``minimum_tokens`` of hoist-prefixes).
@@ -82,7 +82,7 @@ class KvLiveness(FunctionPass):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a context comes to its block: after ``op`` at ``index``, which ends in ``wave``, or at the beginning."""
+    """The definition of a context in its block: ``op`` at ``index``, which ends in ``wave``, or the beginning."""
 
     op: Op | None
     index: int
@@ -184,7 +184,7 @@ class _Liveness:
         return None
 
     def _worth(self, kept: _Kept) -> float:
-        """What a token of a context costs to compute, as a multiple of one that attends to nothing."""
+        """Return the cost of computing a token of a context, as a multiple of one that attends to nothing."""
         return 1 + self._lengths.whole(kept.value).tokens / _ATTENTION
 
     def _remark(self, kept: _Kept) -> None:
@@ -240,7 +240,7 @@ class _Hints:
 
 
 def _waited_for(op: Op) -> Value:
-    """What of an op's results a hint waits for: the context that it gives, if it gives one."""
+    """Return the result of an op that a hint waits for: its context, if it has one."""
     return next(iter(_contexts(op.results)), op.results[0])
 
 
@@ -249,7 +249,7 @@ def _contexts(values: Iterable[Value]) -> list[Value]:
 
 
 def _leaves_cached(op: Op) -> bool:
-    """Whether what the op gives is in the cache then, by the op itself, for this instance alone."""
+    """Return True if the op itself leaves its context in the cache, for this instance alone."""
     if isinstance(op, PrefillOp):
         return op.scope == "instance"
     return isinstance(op, RegionOp) or (op.billable and isinstance(op, GenOp | SelectOp))

@@ -1,4 +1,4 @@
-"""What waits for what, in rounds of model calls."""
+"""Dependences between ops, measured in rounds of model calls."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lmc.ir.ordering import Objects, waits_of
 
 
 class CallLengths:
-    """How many rounds of model calls ops take: one each, with regions as many as follow each other inside.
+    """Lengths of ops in rounds of model calls: one each; an op with regions takes the longest chain inside.
 
-    Each region counts once, since nobody knows how often it will run; of regions of which one runs, the longest counts.
-    ``objects`` are those of ``lmc.ir.ordering.waits_of``.
+    Each region counts once, since its number of runs is unknown; of exclusive regions, the longest counts. ``objects``
+    are those of ``lmc.ir.ordering.waits_of``.
     """
 
     def __init__(self, objects: Objects) -> None:
@@ -37,7 +37,7 @@ class CallLengths:
 
 
 def weight_of(op: Op) -> int:
-    """Return how many requests of the op run at once; for an op with regions, of which nobody knows, one."""
+    """Return how many requests of the op run at once; one for an op with regions, whose number is unknown."""
     return op.n if isinstance(op, SampleOp) else 1
 
 

@@ -1,4 +1,4 @@
-"""How many tokens are expected to be generated from an op to the end of its block, one call after the other."""
+"""Expected number of generated tokens from an op to the end of its block, on the longest path."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lmc.passes.plan_fork_join.dependences import values_after
 
 
 class ExpectedTokens:
-    """Tokens on the longest way through ops, and one for each call, which takes a step even where it says nothing.
+    """Tokens on the longest path through ops, and one for each call, as a call with an empty answer takes a step too.
 
-    A generation of which nothing is expected counts as one that is not come to. A conditional has the mean of its arms,
-    the longer one where their probability is not known; a loop its rounds, one where nobody knows how many; elements of
+    A generation without an expectation counts as one that is never reached. A conditional has the mean of its arms,
+    the longer one if their probability is unknown; a loop its rounds, one if their number is unknown; elements of
     a map or a race run at the same time. ``objects`` are those of ``lmc.ir.ordering.waits_of``.
     """
 

@@ -31,16 +31,16 @@ Call = SamplingOp | SelectOp
 class PlanForkJoin(FunctionPass):
     """Decide which model calls run together: waves, groups that share a prefix, and the order of ops.
 
-    ``wave`` of a call is its round: the number of calls on the longest way to it, or more where ``width`` limits how
-    many requests a round has; then calls with the longest way to the end go first. Calls of one wave whose contexts go
-    on from one prefix (an ``lm.prefill``, or a context with several users) get a common ``group``.
+    ``wave`` of a call is its round: the number of calls on the longest path to it, or more where ``width`` limits how
+    many requests a round has; then calls with the longest path to the end go first. Calls of one wave whose contexts
+    start from one prefix (an ``lm.prefill``, or a context with several users) get a common ``group``.
 
-    Where it is known how long outputs are (``expected_tokens``, of a profile), the longest way is that of the most
-    tokens, and calls of a wave stand in the order of theirs: where not all of them run at once, those begin first that
+    Where output lengths are known (``expected_tokens``, of a profile), the longest path is that of the most
+    tokens, and calls of a wave are sorted by theirs: where not all of them run at once, those begin first that
     others would have to wait for in the end.
 
-    Ops are put in the order of waves, the calls of a wave side by side and what feeds them before: so a join stands
-    right after the last wave it waits for, and nothing it does not need stands before it.
+    Ops are put in the order of waves, the calls of a wave side by side, their producers before them: so a join is
+    right after the last wave it waits for, and nothing it does not need is before it.
 
     Regions are planned each by itself, and their waves count from where the region begins. An op with regions takes as
     many rounds as the calls that follow each other inside: a loop or a map as if it ran once, a conditional as its
