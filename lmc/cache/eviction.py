@@ -1,4 +1,4 @@
-"""Which leaf of the radix tree loses its tail when pages are needed."""
+"""Eviction policies: the choice of the leaf of the radix tree that loses its tail when pages are needed."""
 
 import heapq
 import math
@@ -87,7 +87,7 @@ class _ByKey(Eviction):
 
     @abstractmethod
     def key(self, node: RadixNode) -> Any:
-        """What leaves are compared by; it changes only when the leaf is used."""
+        """Return the sort key of a leaf; it changes only when the leaf is used."""
 
     def offer(self, node: RadixNode) -> None:
         self._serial += 1
@@ -117,20 +117,20 @@ class LeastFrequentlyUsed(_ByKey):
 
 
 class NextUse(Eviction):
-    """What is used again last goes first: Belady's rule (IBM Systems Journal 5(2), 1966), as far as uses are known.
+    """Evicts the farthest next use: Belady's rule (IBM Systems Journal 5(2), 1966) on known uses.
 
-    By what is known of the end of a leaf:
+    By the facts known about the end of a leaf:
 
     - *expected*: it is used again at a rank; its distance is that rank less ``now``, the highest rank admitted.
-    - *dead*: nothing that is expected goes so far, and only the run of a plan that is under way used it. That run would
-      know: it goes first, least recently used first.
-    - *aged*: other requests used it, or a run that has ended. Whether that comes again nobody knows; it is taken to be
-      as far away as it lies back, in admissions. Where it is expected too, the shorter distance counts.
+    - *dead*: no expected prompt reaches it, and only the run of a plan that is under way used it. It goes first, least
+      recently used first.
+    - *aged*: other requests used it, or a run that has ended. Its next use is unknown; the distance is taken to be its
+      age, in admissions. If it is expected too, the shorter distance counts.
 
-    Ranks count from where a run begins: its rank 0 is taken to come next.
+    Ranks are relative to the beginning of a run: its rank 0 is taken to come next.
 
-    The farthest goes first, and only as much of a leaf as goes with its end. A run is under way while it has
-    expectations or sequences that hold pages.
+    The farthest goes first, and only as much of a leaf as has the same next use as its end. A run is under way while it
+    has expectations or sequences that hold pages.
     """
 
     def __init__(self, expected: ExpectedUses | None = None) -> None:
@@ -177,7 +177,7 @@ class NextUse(Eviction):
         self.end(expectation.run)
 
     def _start(self, run: Hashable) -> int:
-        """What the ranks of a run count from: the highest rank that was admitted when it began."""
+        """Return the offset of a run's ranks: the highest rank that was admitted when it began."""
         return self._starts.get(self._episodes.get(run, 0), self.now)
 
     def used(self, path: Sequence[RadixNode], run: Hashable) -> None:
@@ -247,16 +247,16 @@ class NextUse(Eviction):
         return -math.inf, None
 
     def _refreshed(self, node: RadixNode) -> int | None:
-        """When the end of a leaf is used next, by what is expected now."""
+        """Return the expected next use of the end of a leaf, up to date."""
         if node.judged[0] != self.expected.version:
             node.judged = (self.expected.version, *self._judge(node))
         return node.judged[1]
 
     def _judge(self, node: RadixNode) -> tuple[int | None, int]:
-        """When the end of a leaf is used next, and how many tokens of the leaf go with it."""
+        """Return the next use of the end of a leaf, and the number of its tokens with the same use."""
         rank, length = self.expected.tail(*whole_path(node))
         return rank, min(length, node.length)
 
     def _since(self, node: RadixNode) -> int | None:
-        """The admission since which a leaf was not used, as far as nobody knows whether it comes again."""
+        """The admission of the last use of a leaf whose next use is unknown."""
         return node.used_by_others_at if node.episode in self._starts else node.used_at

@@ -62,7 +62,7 @@ class _Node:
 
 
 class ExpectedUses:
-    """Which prompts are expected. ``version`` changes with every one that is added or withdrawn.
+    """The expected prompts. ``version`` changes with every one that is added or withdrawn.
 
     Ranks are places in one order of all requests; what they count from is the caller's choice. Adding and withdrawing
     cost time linear in the prompt, whatever else is expected.
@@ -120,9 +120,9 @@ class ExpectedUses:
             node, rest = child, rest[child.tokens.size :]
 
     def tail(self, tokens: Tokens, extra_key: Hashable = None) -> tuple[int | None, int]:
-        """When the last of ``tokens`` is used next, and how many tokens before it, itself included, go with it.
+        """Return the next use of the last of ``tokens``, and the number of last tokens with the same use.
 
-        The rank is None where nothing that is expected goes so far.
+        The rank is None if no expected prompt reaches it.
         """
         matched, rank, start = 0, None, 0
         for node, common in self._walk(tokens, extra_key):

@@ -2,7 +2,7 @@
 
 A lane is what one client asks for: the instances of one batch run together, or a single request. Lanes of higher
 priority go before others. Among those of one priority deficit round robin decides (Shreedhar and Varghese, SIGCOMM
-1995): they stand in a ring, by the time their first waiting sequence came. Whoever is in front admits sequences, in the
+1995): they form a ring, by the time their first waiting sequence came. The front one admits sequences, in the
 lane's own order (`order.py`), until they used up `QUANTUM` tokens, then goes to the back; what it used too much is
 subtracted from its next turn. A lane keeps its turn for thousands of tokens, not for one sequence, because its
 sequences are those that share prefixes.
@@ -16,7 +16,7 @@ Nobody starves. While a lane waits,
 - by *turns*, each lane of its priority that waited already admits less than `QUANTUM` tokens and one sequence more
   before it, and no more than `QUANTUM / MINIMUM` sequences; lanes that come later admit none. All of them have one such
   turn more for each whole `QUANTUM` that the lane itself used beyond its last turn;
-- by *aging*, whatever the priorities: a lane of which nothing was admitted while `AGE` tokens of others were, which are
+- by *aging*, whatever the priorities: a lane without admissions while `AGE` tokens of others were admitted, which are
   no more than `AGE / MINIMUM` sequences, is aged. Of every two sequences one is that of an aged lane, of several the
   one that was served longest ago; so high priorities keep half. A lane is passed by less than `AGE` tokens of others
   and the sequence that completes them, then by one, and by two for each lane that had waited longer than it.
@@ -42,7 +42,7 @@ _Key = tuple[int, Hashable]
 
 
 class _Lane:
-    """What waits of one client, how much of its turn is left, and how much was admitted when it was served last."""
+    """The waiting sequences of a client, the rest of its turn, and the tokens admitted before it was last served."""
 
     __slots__ = ("credit", "served_at", "waiting")
 
@@ -142,7 +142,7 @@ class FairQueue:
         return lane if self._admitted_tokens - lane.served_at >= AGE else None
 
     def _end_turn(self, priority: int) -> None:
-        """Send lanes that used up their turn to the back of their ring until one stands in front that did not."""
+        """Send lanes that used up their turn to the back of their ring until the front one has not."""
         ring = self._rings.get(priority)
         while ring:
             key, lane = next(iter(ring.items()))

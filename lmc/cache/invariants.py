@@ -1,4 +1,4 @@
-"""What must hold for a radix tree over a page pool at every moment between two calls."""
+"""Invariants of a radix tree over a page pool between any two calls."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 

@@ -28,7 +28,7 @@ class Slice(NamedTuple):
 class SequenceMemory:
     """Gives sequences their pages. `scratch_page` is a page outside the pool that nobody reads.
 
-    `eviction` decides what is let go (None: what was used longest ago). With `NextUse` it is told what waits.
+    `eviction` is the policy (None: least recently used). With `NextUse` it gets the waiting prompts.
     """
 
     def __init__(self, num_pages: int, *, scratch_page: int, eviction: Eviction | None = None) -> None:
@@ -107,7 +107,7 @@ class SequenceMemory:
         return True
 
     def fit(self, sequence: Sequence) -> None:
-        """Let go of pages of tokens that the sequence has no more: of a draft that was refused, or rewritten ones."""
+        """Release pages of tokens that the sequence lost: those of a refused draft, or rewritten ones."""
         kept, sequence.unchanged = min(sequence.unchanged, sequence.length), sequence.capacity
         sequence.computed = min(sequence.computed, kept)
         if kept < sequence.shared:
@@ -145,7 +145,7 @@ class SequenceMemory:
         self.discard(sequence)
 
     def discard(self, sequence: Sequence) -> None:
-        """Free the pages that a sequence has outside the tree, and let go of those in it."""
+        """Free the pages that a sequence has outside the tree, and release those in it."""
         if sequence.node is None:
             return
         self.pool.free(sequence.own_pages)
@@ -156,7 +156,7 @@ class SequenceMemory:
         sequence.computed = sequence.shared = sequence.page_count = 0
 
     def branch_of(self, sequence: Sequence) -> RadixNode | None:
-        """What was computed for a sequence and is still in the tree, with all that was built on it; None if nothing."""
+        """Return the computed part of a sequence in the tree, with all that extends it; None if nothing is left."""
         if sequence.found is None:
             return None
         return self.radix.branch_after(sequence.found, sequence.settled_tokens, sequence.cache_key)
@@ -166,11 +166,11 @@ class SequenceMemory:
         self.radix.remove_tree(namespace)
 
     def uses(self, sequence: Sequence, branch: RadixNode) -> bool:
-        """Whether a running sequence has pages of a branch, its own or found."""
+        """Return True if a running sequence has pages of a branch, its own or found."""
         return sequence.node is not None and sequence.node.begins_with(branch)
 
     def forget(self, branch: RadixNode) -> None:
-        """Remove a branch that no running sequence uses; prefixes held in it are let go."""
+        """Remove a branch that no running sequence uses; prefixes held in it are released."""
         for key in [key for key, node in self._held.items() if node.begins_with(branch)]:
             self.release_held(key)
         self.radix.remove(branch)
@@ -187,13 +187,13 @@ class SequenceMemory:
         return self._hold_count
 
     def release_held(self, key: int) -> None:
-        """Let go of a held prefix; nothing where `release_oldest_held` or `forget` was faster."""
+        """Release a held prefix; nothing if `release_oldest_held` or `forget` was faster."""
         node = self._held.pop(key, None)
         if node is not None:
             self.radix.unpin(node)
 
     def release_oldest_held(self) -> bool:
-        """Let go of the prefix held for longest, so that a request need not fail; False where none is held."""
+        """Release the prefix held for longest, so that a request need not fail; False if none is held."""
         if not self._held:
             return False
         self.release_held(next(iter(self._held)))
@@ -213,7 +213,7 @@ class SequenceMemory:
         return self.pool.allocate(count)
 
     def _is_still_refused(self, sequence: Sequence, headroom: int) -> bool:
-        """Whether the last answer was no, and nothing happened since that could make it yes.
+        """Return True if the last answer was no, and nothing has changed that could make it yes.
 
         A cached token saves a page only where others hold it already: an evictable one is available either way. So a
         sequence fits only after more became available, or after somebody pinned more.

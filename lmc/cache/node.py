@@ -78,11 +78,11 @@ class RadixNode:
 
     @property
     def evictable(self) -> bool:
-        """Whether this is a leaf that nothing pins (and that is still in a tree)."""
+        """True for a leaf of a tree that nothing pins."""
         return self.parent is not None and not self.children and self.pin_count == 0
 
     def begins_with(self, other: "RadixNode") -> bool:
-        """Whether the way from the root to here goes through `other`."""
+        """Return True if the path from the root to here goes through `other`."""
         return any(node is other for node in path_to_root(self))
 
     def split(self, length: int) -> "RadixNode":

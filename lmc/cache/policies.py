@@ -1,4 +1,4 @@
-"""The policies by name: in which order waiting requests are admitted, and what is let go."""
+"""The policies by name: order of admission and eviction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

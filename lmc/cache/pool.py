@@ -82,7 +82,7 @@ class PagePool:
         self._free_count += returned.size
 
     def is_allocated(self, pages: Pages) -> bool:
-        """Whether every one of `pages` is in use."""
+        """Return True if every one of `pages` is in use."""
         return not self._is_free[pages].any()
 
     def check_invariants(self) -> None:

@@ -90,7 +90,7 @@ class RadixCache:
         """Put a sequence with its pages into the tree; the tree then owns one page for each token.
 
         Where the tree already holds a token, it keeps its own page and the caller's page is freed if it differs.
-        The match returned covers the whole sequence with the tree's pages: the caller must go on with those.
+        The match returned covers the whole sequence with the tree's pages: the caller must use those from now on.
         """
         inserted, path = self._insert(self._root(extra_key), as_tokens(tokens), pages)
         self._touch(path, run)
@@ -155,7 +155,7 @@ class RadixCache:
         self._offer(node)
 
     def branch_after(self, length: int, tokens: Sequence[int] | Tokens, extra_key: Hashable = None) -> RadixNode | None:
-        """The node where the tree goes on with `tokens` after their first `length`; None where it does not.
+        """Return the node that continues `tokens` after their first `length`; None if there is none.
 
         The edge is split there if need be: node and what is below hold no token of the first `length`.
         """

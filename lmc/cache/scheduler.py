@@ -1,10 +1,10 @@
-"""Which rows of which sequences the next step computes: continuous batching with chunked prefill.
+"""The scheduler of steps: continuous batching with chunked prefill.
 
 Lanes take turns at admission (`fair_queue.py`); within one, its order decides (`order.py`). Every decoding sequence
-advances by one token in every step; beside that a step computes up to `prefill_tokens` tokens of prompts and drafts, of
-which drafts take at most half where prompts wait. When pages run out, the sequence admitted last goes back to the front
-of the queue. Its computed tokens stay in the radix tree, so it goes on from there unless they have to be evicted too.
-The one admitted first is never preempted, so it always finishes, and nothing starves.
+advances by one token in every step; beside that a step computes up to `prefill_tokens` tokens of prompts and drafts;
+drafts take at most half where prompts wait. When pages run out, the sequence admitted last goes back to the front of
+the queue. Its computed tokens stay in the radix tree, so it resumes from there unless they are evicted too. The one
+admitted first is never preempted, so it always finishes, and nothing starves.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Scheduler:
 
     @property
     def has_work(self) -> bool:
-        """Whether `next_step` would find anything to do."""
+        """True if `next_step` would find anything to do."""
         return bool(self._waiting or self._running)
 
     def add(self, sequence: Sequence) -> None:
@@ -129,7 +129,7 @@ class Scheduler:
             self.memory.grow(sequence, sequence.settled)
 
     def _decode(self, sequence: Sequence, most: int, slices: list[Slice]) -> int:
-        """Plan the row of the last token and up to `most` of the draft; for these nobody is preempted."""
+        """Plan the row of the last token and up to `most` of the draft; these preempt no sequence."""
         drafted = 0
         if sequence.drafted and most:
             length = sequence.settled + min(most, sequence.drafted)
@@ -187,7 +187,7 @@ class Scheduler:
         self._expect(sequence)
 
     def _expect(self, sequence: Sequence) -> None:
-        """What waits will be asked for: by its rank, or where it belongs to no plan once those before it are served."""
+        """Expect the prompt of a waiting sequence: at its rank, or without a plan after all that wait before it."""
         rank = len(self._waiting) if sequence.run is None else sequence.rank
         self._expectations[sequence] = self.memory.expect(
             sequence.settled_tokens, sequence.cache_key, sequence.run, rank

@@ -11,11 +11,11 @@ from lmc.cache.pool import Pages
 
 
 class Namespace(NamedTuple):
-    """Where a sequence looks for cached pages: it shares them only with sequences of an equal namespace.
+    """The namespace of a sequence's cached pages: it shares them only with sequences of an equal namespace.
 
-    `rope_length` names the rotary frequencies of its keys (0 where a model has but one set). The model
-    rotates by the namespace, so pages found in it always fit. `owner` keeps the sequences of one request to themselves:
-    its pages are free when the request ends. `flushes` counts how often the cache had been flushed when it began.
+    `rope_length` names the rotary frequencies of its keys (0 where a model has but one set). The model rotates by the
+    namespace, so pages found in it always fit. `owner` keeps the sequences of one request to themselves: its pages are
+    free when the request ends. `flushes` counts how often the cache had been flushed when it began.
     """
 
     rope_length: int = 0
@@ -76,7 +76,7 @@ class Sequence:
 
     @property
     def settled(self) -> int:
-        """How many tokens are no draft."""
+        """The number of tokens that are no draft."""
         return self.length - self.drafted
 
     @property
@@ -86,7 +86,7 @@ class Sequence:
 
     @property
     def valid_rows(self) -> int:
-        """How many computed rows are those of tokens that stay."""
+        """The number of computed rows of tokens that stay."""
         return min(self.computed, self.settled, self.unchanged)
 
     @property
@@ -122,7 +122,7 @@ class Sequence:
 
     @property
     def is_decoding(self) -> bool:
-        """Whether all that is to be computed is the token generated last, and a draft."""
+        """True if only the last generated token, and a draft, are left to compute."""
         settled = self.length - self.drafted
         return settled - self.computed == 1 and settled > self.prompt_length
 

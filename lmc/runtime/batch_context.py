@@ -1,4 +1,4 @@
-"""What all instances of a batch have in common while they run."""
+"""The shared state of a batch's instances."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from lmc.runtime.threads import DaemonPool
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all instances of a batch have in common while they run.
+    """The shared state of a batch's instances.
 
-    ``run`` is its number, ``block`` how many instances are served kind by kind (``lmc.cache.batch_order.ranks``),
-    ``priority`` that of its requests.
+    ``run`` is its number, ``block`` the number of instances that are served kind by kind
+    (``lmc.cache.batch_order.ranks``), ``priority`` that of its requests.
     """
 
     prepared: PreparedPlan

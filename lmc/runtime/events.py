@@ -1,4 +1,4 @@
-"""What a running program reports while it runs."""
+"""Events of a running program."""
 
 from __future__ import annotations
 

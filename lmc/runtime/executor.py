@@ -32,9 +32,9 @@ from lmc.runtime.threads import DaemonPool
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much runs at the same time: engine requests (and instances) of a batch, and threads for host functions.
+    """Bounds on concurrency: engine requests (and instances) of a batch, and threads for host functions.
 
-    ``request_timeout`` is how many seconds each request may take in the engine (None: any number). Requests of higher
+    ``request_timeout``: seconds that each request may take in the engine (None: any number). Requests of higher
     ``priority`` go before those of others (see ``lmc.ir.engine.protocol.Request``).
     """
 
@@ -48,7 +48,7 @@ _RUNS = count(1)
 
 
 class Resources:
-    """What the instances of a batch compete for, whichever plan each of them runs. Belongs to one event loop."""
+    """The resources that the instances of a batch share, whatever their plans. Belongs to one event loop."""
 
     def __init__(self, engine: Engine, limits: Limits | None = None) -> None:
         limits = limits or Limits()
@@ -64,7 +64,7 @@ class Resources:
         self.host_pool = DaemonPool(limits.host_threads, "lmc-host")
 
     def close(self) -> None:
-        """Let go of the threads, those in the middle of a call end with it; and tell the engine that the run ended."""
+        """Release the threads (busy ones end with their calls), and notify the engine of the end of the run."""
         self.host_pool.shutdown(wait=False, cancel_futures=True)
         if self._engine is not None and self._open is not None:
             self._engine.withdraw(self._open)

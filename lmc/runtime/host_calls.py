@@ -14,9 +14,9 @@ from lmc.runtime.threads import DaemonPool
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HostRun:
-    """A call that has begun, or waits for a thread. ``cancels`` are called where nobody needs it any more.
+    """A call that has begun, or waits for a thread. ``cancels`` are called when its result is not needed any more.
 
-    An async call ends then; a plain one can't be stopped, but is told (``lmc.ir.engine.hosts.CANCELLATION``).
+    An async call ends then; a plain one can't be stopped, but is notified (``lmc.ir.engine.hosts.CANCELLATION``).
     """
 
     future: Future[Answer]
@@ -24,7 +24,7 @@ class HostRun:
     in_thread: bool
 
     def cancel(self) -> None:
-        """Nobody needs it any more."""
+        """Cancel it: its result is not needed any more."""
         for cancel in self.cancels:
             cancel()
 
@@ -37,7 +37,7 @@ def begin(
     *,
     early: bool = False,
 ) -> HostRun:
-    """Begin a call. One that is ``early``, since it may be in vain, gives way to all others that wait for a thread."""
+    """Begin a call. A speculative one (``early``) gives way to all others that wait for a thread."""
     asynchronous = as_async(host)
     if asynchronous is not None:
         future = asynchronous.submit(*positional, **keyword)

@@ -64,14 +64,14 @@ class Failed:
 
 
 Ending = Left | Failed
-"""What ends a body before the op around it goes on: the end of the program, or a failure."""
+"""The early end of a body: the end of the program, or a failure."""
 
 
 class Activity(Protocol):
-    """What an instruction waits for."""
+    """The pending work of an instruction."""
 
     def cancel(self) -> None:
-        """Nobody needs it any more."""
+        """Cancel it: its result is not needed any more."""
         ...
 
 
@@ -94,7 +94,7 @@ class Frame:
     moment that is known (``doom``), nothing after it starts and what is under way there is cancelled, but what comes
     before it goes on, since that may end it still earlier. ``end`` is what did, once the frame is over.
 
-    ``place`` is where it stands in the order of requests (``in_flight.Priority``), ``rounds`` are the numbers of the
+    ``place`` is its position in the order of requests (``in_flight.Priority``), ``rounds`` are the numbers of the
     rounds and elements around it.
     """
 
@@ -132,7 +132,7 @@ class Frame:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is ready and nothing under way: all that could be finished is."""
+        """True if nothing is ready and nothing under way: all that could be finished is."""
         return not self._ready and not self._active
 
     def step(self) -> bool:
@@ -151,7 +151,7 @@ class Frame:
         self._active[index] = activity
 
     def has_begun(self, index: int) -> bool:
-        """Whether the instruction at ``index`` is under way, or finished. Without results nobody can tell: then too."""
+        """Return True if the instruction at ``index`` is under way, finished, or has no results to tell by."""
         results = self.body.ops[index].results
         return index in self._active or not results or results[0] in self.environment
 
@@ -188,7 +188,7 @@ class Frame:
         self.machine.wake(self)
 
     def doom(self, index: int) -> None:
-        """The instruction at ``index`` will end the frame, or one before it: what comes after it is in vain."""
+        """Abort everything after ``index``: the instruction there, or one before it, will end the frame."""
         if index >= self._limit:
             return
         is_first = self._limit == len(self.body.ops)
@@ -275,7 +275,7 @@ class Call:
 
     @classmethod
     def begin(cls, frame: Frame, index: int, count: int, finish: Callable[[list[Any]], tuple[Any, ...]]) -> Call:
-        """Let an instruction wait for ``count`` answers, of which ``finish`` makes its results."""
+        """Let an instruction wait for ``count`` answers; ``finish`` makes its results of them."""
         call = cls(frame, index, [None] * count, count, finish)
         frame.begin(index, call)
         return call
@@ -335,7 +335,7 @@ class Machine:
 
     @property
     def end(self) -> Ending | None:
-        """What ended the run: the end of the program, or the failure plain Python would have met first."""
+        """The end of the run: the end of the program, or the failure that plain Python would have met first."""
         return self._root.end
 
     async def run(self) -> None:
@@ -357,7 +357,7 @@ class Machine:
         self._root.let_go_of_prefixes()
 
     def start(self, frames: Sequence[Frame]) -> None:
-        """Let new frames run, before what else is ready: so a program goes on in its own order as far as it can."""
+        """Let new frames run before other ready ones: so a program keeps its own order where it can."""
         for frame in frames:
             frame.is_awake = True
         self._awake.extendleft(reversed(frames))
@@ -369,7 +369,7 @@ class Machine:
             self._awake.append(frame)
 
     def place(self, frame: Frame, index: int) -> Place:
-        """Where the requests of an instruction stand in the order of the batch."""
+        """Return the position of an instruction's requests in the order of the batch."""
         return self._place_at(frame.body.stages[index])
 
     def _place_at(self, stage: int) -> Place:
@@ -494,7 +494,7 @@ class Machine:
             self.around.on_event(event)
 
     def record(self, op_id: str, entry: OpProfile) -> None:
-        """Count what an op cost. What it costs after the run is over is told to nobody."""
+        """Count the cost of an op; costs after the end of the run are ignored."""
         if self._over.is_set():
             return
         self.recording.op(op_id, entry)

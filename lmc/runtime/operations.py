@@ -1,4 +1,4 @@
-"""What each kind of op asks of the engine or of the user's functions, and how a machine waits for it."""
+"""Implementations of ops: their requests to the engine or the user's functions, and their waits."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def keep(frame: Frame, index: int, op: KeepOp) -> None:
 
 
 def free(frame: Frame, index: int, op: FreeOp) -> None:
-    """Let go of the context, and of its pin."""
+    """Release the context and its pin."""
     frame.machine.kept.withdraw(frame, op.context)
     if frame.prefixes is not None:
         frame.prefixes.let_go_of(op.context)
@@ -160,7 +160,7 @@ def free(frame: Frame, index: int, op: FreeOp) -> None:
 
 
 def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
-    """Call a function of the user's program, or go on with a call that has begun early."""
+    """Call a function of the user's program, or take over a call that has begun early."""
     host = frame.machine.around.hosts.get(op.host)
     if host is None:
         raise PlanMismatchError(

@@ -1,4 +1,4 @@
-"""What the executor works out once per plan: who waits for whom, what all instances share, how long a prefix stays."""
+"""Facts computed once per plan: dependences, values shared by all instances, lifetimes of prefixes."""
 
 from __future__ import annotations
 

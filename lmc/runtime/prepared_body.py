@@ -22,7 +22,7 @@ class Stage:
 
     @cached_property
     def first(self) -> tuple[int, ...]:
-        """Those that wait for none, ascending."""
+        """The instructions that wait for none, ascending."""
         return tuple(index for index in self.instructions if not self.waits[index])
 
 

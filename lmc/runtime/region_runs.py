@@ -1,6 +1,6 @@
 """Runs of ops with regions: which region runs when, and its results (semantics: ``lmc.ir.semantics.control_flow``).
 
-A region is run by a frame. Nothing here is recursive but over the nesting of regions: a frame that is over is told of
+A region is run by a frame. Nothing here is recursive but over the nesting of regions: the end of a frame is reported
 by the machine's own loop, so a loop may have any number of rounds.
 """
 

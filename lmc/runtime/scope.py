@@ -22,7 +22,7 @@ class Scope(dict[Value, Any]):
         return found
 
     def knows(self, value: Value) -> bool:
-        """Whether it is there, or in the blocks around."""
+        """Return True if it is defined here, or in the blocks around."""
         try:
             self[value]
         except KeyError:

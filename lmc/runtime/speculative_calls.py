@@ -1,6 +1,6 @@
 """Host calls that start before it is known whether their regions run (``lmc.ir.semantics.speculation``).
 
-What begins here may be in vain, so it waits until all that is certain has been started, and never fails anything: the
+These calls are speculative, so they wait until all certain ones have been started, and never fail anything: the
 call takes over what has begun for it when a run comes to it, or is made then.
 """
 
@@ -27,7 +27,7 @@ _Region = tuple[Block, Round]
 
 
 class BegunCalls:
-    """The calls of one instance that have begun early and that nobody has come to yet."""
+    """The early calls of one instance that the program has not reached yet."""
 
     def __init__(self) -> None:
         self._begun: dict[Key, tuple[HostRun, tuple[_Region, ...]]] = {}
@@ -43,15 +43,15 @@ class BegunCalls:
             self._inside.setdefault(region, set()).add(key)
 
     def take(self, key: Key) -> HostRun | None:
-        """What has begun for a call that a run has come to. None where nothing has, or only waits for a thread.
+        """Return the early run of a call that the program has reached; None if there is none, or it waits for a thread.
 
-        In that case it is withdrawn: a call that is certain waits for no thread behind others that are not.
+        In that case it is withdrawn: a certain call does not wait for a thread behind speculative ones.
         """
         run = self._forget(key)
         return None if run is None or (run.in_thread and run.future.cancel()) else run
 
     def drop(self, key: Key) -> None:
-        """Nobody will come to the call."""
+        """Cancel a call that the program will not reach."""
         run = self._forget(key)
         if run is not None:
             run.cancel()
@@ -78,7 +78,7 @@ class BegunCalls:
 
 
 class EarlyCalls:
-    """What a run of a stage of a body starts early of the calls in the regions of its ops.
+    """The early calls of a run of a stage of a body, from the regions of its ops.
 
     ``environment`` holds its values, ``rounds`` are the numbers of the rounds and elements around it.
     """

@@ -20,7 +20,7 @@ class DaemonPool(Executor):
     The standard ``ThreadPoolExecutor`` joins its threads when the interpreter ends: Ctrl-C would hang until the slowest
     tool answers. A daemon thread ends with the process.
 
-    Work that may be in vain (``submit_early``) waits until no other work does, and has at most half of the threads, so
+    Speculative work (``submit_early``) waits until no other work does, and has at most half of the threads, so
     that some are left for what comes meanwhile. Work that nobody waits for any more (``abandon``) takes no place of the
     limit: it can't be stopped, and may hang for ever.
     """
@@ -42,7 +42,7 @@ class DaemonPool(Executor):
         return self._submit(self._certain, lambda: fn(*args, **kwargs))
 
     def submit_early(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """The same for work that may be in vain."""
+        """``submit`` for speculative work."""
         return self._submit(self._early, lambda: fn(*args, **kwargs))
 
     def abandon(self, future: Future[Any]) -> None:

@@ -1,4 +1,4 @@
-"""How a batch is laid out: what is better depends on the pool and on costs, so it is tried out beforehand."""
+"""Layout of a batch, chosen by simulation: the best one depends on the pool and on costs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -87,7 +87,7 @@ def _found(reports: Mapping[int, Report]) -> dict[int, float]:
 
 
 def roomy_block(instances: int, batch: int) -> int:
-    """How many instances go together where the pool holds all that they retain.
+    """Return the number of instances in a block where the pool holds all that they retain.
 
     The order changes no hit then. More than run at once, so that there is always one whose next request can go: else
     slots are empty at the end of each chain. Not all, so that the first results come before the last instance begins.

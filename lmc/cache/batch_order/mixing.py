@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LOPSIDED = 0.1
-"""How many tokens of prompts may be computed earlier or later than in step with answers, as a share of all tokens."""
+"""The tokens of prompts that may be computed out of step with answers, as a share of all tokens."""
 
 
 LEAD = 2
@@ -21,10 +21,10 @@ LEAD = 2
 
 
 class Work(NamedTuple):
-    """What an instance adds to those before it in the order of the tree; the first one, to what all of them share.
+    """The work of an instance beyond those before it in tree order; for the first, beyond the part common to all.
 
-    `prefill` tokens of its prompts are shared with none of them, `decode` tokens are expected to be generated. Of the
-    `length` of what is known of its prompts `shared` is as in those of the one before it.
+    `prefill`: prompt tokens shared with none of them; `decode`: expected generated tokens. `length`: known prompt
+    tokens; `shared`: how many of them equal the previous instance's.
     """
 
     prefill: int

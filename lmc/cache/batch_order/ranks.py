@@ -36,14 +36,14 @@ class InstanceOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the instances of a batch are put in order, and how many of them make up a block."""
+    """The order of a batch's instances, and the number of them in a block."""
 
     order: InstanceOrder = InstanceOrder.TREE
     block: int = 1
 
 
 Key = TypeVar("Key", bytes, tuple[str, ...])
-"""What is known of a prompt, in a form that sorts like its text."""
+"""The known part of a prompt, in a form that sorts like its text."""
 
 Members = Mapping[int, Sequence[int]]
 """The positions of each instance's requests."""
@@ -113,7 +113,7 @@ def most_shared_first(columns: Sequence[Sequence[Key]], shared: Callable[[Key, K
 
 
 def work_of(requests: Sequence[TraceRequest], members: Members, order: Sequence[int]) -> list[Work]:
-    """What instances add to those before them in an order, of what is known of their prompts."""
+    """Return the work of instances beyond those before them in an order, by the known parts of their prompts."""
     known = [[requests[each].tokens[: requests[each].known] for each in members[instance]] for instance in order]
     same = [
         [common_prefix_length(left, right) for left, right in zip(before, row, strict=False)]
@@ -161,7 +161,7 @@ def depth_first(requests: Sequence[TraceRequest], positions: Sequence[int]) -> l
 
 
 def _columns(rows: Iterable[Sequence[bytes]]) -> list[list[bytes]]:
-    """What rows of different lengths hold at each place."""
+    """Transpose rows of different lengths."""
     columns: list[list[bytes]] = []
     for row in rows:
         columns += ([] for _ in range(len(row) - len(columns)))

@@ -97,7 +97,7 @@ class _Search:
         return _State((*state.order, request), hits, [*room, self.pages[request]], last)
 
     def limit(self, done: frozenset[int]) -> int:
-        """What those that are not done could hit if each token that is used before were kept for ever."""
+        """Return an upper bound on the hits of the rest, as if each token used before were kept for ever."""
         if done not in self.limits:
             asked = np.zeros_like(self.lengths)
             there = np.zeros(asked.size, np.bool_)

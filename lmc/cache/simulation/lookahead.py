@@ -1,4 +1,4 @@
-"""What a plan tells the cache about the requests of a trace, before they can be served."""
+"""Lookahead for a trace: the cache's knowledge of its requests before they can be served."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -21,7 +21,7 @@ class Foresight:
     The instances that come at one time (that of the first request of each) are one run; nothing is said of it before.
     Then the prefixes that are known at first are expected, each at its rank; of a request that comes after others, what
     it shares with each of these and its answer once that has ended; and all of its prompt when it can be served. How
-    long an answer is nobody says, only how long it is expected to be.
+    long an answer is stays unknown; only its expected length is known.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Foresight:
         self._memory.withdraw(self._expected.pop(position))
 
     def ends(self, position: int) -> None:
-        """A request is about to be over: what comes after it is known to begin as it did, as far as that is so."""
+        """Handle the end of a request: its successors are now known to begin as it did, where they do."""
         whole: Tokens | None = None
         for follower in self._followers[position]:
             expectation = self._expected.get(follower)

@@ -1,4 +1,4 @@
-"""What a cache could have served at best: whatever the order, whatever the eviction, and whatever both.
+"""Upper bounds on cache hits: over all orders, over all evictions, and over both.
 
 A token stands for itself and all before it, so tokens are the positions of a trie over all that was computed. A use
 hits those of its prompt that are cached when it starts, but for the last, whose row is computed for its logits. Nothing
@@ -110,7 +110,7 @@ def computed_tokens(request: TraceRequest) -> Tokens:
 
 
 def order_free_hits(requests: Sequence[TraceRequest]) -> int:
-    """How many tokens of prompts can be hits at most, whatever the order and however large the pool.
+    """Return the largest possible number of hits in prompts, for any order and any size of the pool.
 
     Every token that any request computes before is a hit, up to the last but one of a prompt. So each token of a trie
     over prompts and answers is computed for one prompt that could have hit it, or for none where a request computes it
@@ -161,7 +161,7 @@ def optimal_hits(timeline: Timeline, pool: int) -> int:
 
 
 def found_hits(timeline: Timeline) -> int:
-    """How many tokens the uses of a timeline did find: what `optimal_hits` is the limit of."""
+    """Return the number of hits of the uses of a timeline; `optimal_hits` is its limit."""
     return sum(min(use.cached, use.prompt_length - 1) for use in timeline.uses)
 
 

@@ -64,7 +64,7 @@ class RecordingMemory(SequenceMemory):
         self._pages_in_use.append(self._in_use())
 
     def timeline(self) -> Timeline:
-        """What was recorded, once nothing runs any more."""
+        """Return the recorded timeline, once nothing runs any more."""
         uses = sorted(self._uses, key=lambda use: use.start)
         return Timeline(tuple(uses), np.array(self._pages_in_use, dtype=np.int64))
 

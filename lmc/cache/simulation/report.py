@@ -1,4 +1,4 @@
-"""What a simulation came to, and what its steps are taken to cost."""
+"""The report of a simulation, and its cost model of steps."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class CostModel:
         return CostModel(self.step * scale, self.row * scale, self.attended * scale * scale)
 
     def seconds(self, slices: Iterable[Slice]) -> float:
-        """How long a step takes that computes these rows; row `i` attends to `i + 1` keys."""
+        """Return the time of a step that computes these rows; row `i` attends to `i + 1` keys."""
         rows = attended = 0
         for each in slices:
             count = each.end - each.start
@@ -35,13 +35,13 @@ class CostModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """What a policy made of a trace.
+    """The figures of a policy on a trace.
 
     Of `prompt_tokens`, `hit_tokens` were in the cache when their request was admitted for the first time (never the
-    last token of a prompt, which is computed for its logits). `rows` were computed in all: those that missed, those of
-    generated tokens, and what was computed again after preemptions. `waves` is how many requests the longest chain has
-    in which each waits for the one before. `first_token_seconds` is, for each request, how long its first token took
-    since it had arrived and what it waits for had ended; where it generates nothing, its last row.
+    last token of a prompt, which is computed for its logits). `rows` counts all computed rows: misses, generated
+    tokens, and recomputation after preemptions. `waves` is the number of requests in the longest chain in which each
+    waits for the one before. `first_token_seconds` is, for each request, the time to its first token since it had
+    arrived and its predecessors had ended; where it generates nothing, to its last row.
     """
 
     policy: str
@@ -62,5 +62,5 @@ class Report:
 
     @property
     def hit_rate(self) -> float:
-        """Which part of the prompts' tokens was found in the cache, 0 … 1."""
+        """The share of prompt tokens found in the cache, 0 … 1."""
         return self.hit_tokens / self.prompt_tokens if self.prompt_tokens else 0.0

@@ -21,7 +21,7 @@ from lmc.ir.errors import InputError
 
 OPTIMAL = "optimal"
 POLICIES = (*policies.POLICIES, OPTIMAL)
-"""Those of `policies.py`, and ``optimal``: served as by ``lmc``, with the hits of the best eviction for that (MIN)."""
+"""The policies of `policies.py`, and ``optimal``: served as by ``lmc``, with the hits of the best eviction (MIN)."""
 
 
 def simulate(
@@ -37,7 +37,7 @@ def simulate(
     """Serve the requests of a trace from a pool of `kv_tokens` pages, at most `batch` at a time.
 
     Where the plan's order decides, instances are served in a `layout` (see `ranks.py`); None: in what is best for a
-    part of them, as far as they are foreseen (`layouts.py`).
+    part of them, by their estimates (`layouts.py`).
 
     Raises:
         InputError: there is no such policy, a size is less than 1, a request can't fit the pool, or one comes after
@@ -68,7 +68,7 @@ def coarse_trial(
     prefill_tokens: int = 512,
     cost: CostModel | None = None,
 ) -> Report:
-    """Serve requests of which one token stands for `scale`; the other numbers are those of single tokens.
+    """Serve requests whose tokens count for `scale` each; the other numbers are those of single tokens.
 
     A pool that one of them does not fit is taken to be as large as that.
     """
@@ -124,7 +124,7 @@ class Simulation:
         self._batch = batch
         self._prefill_tokens = prefill_tokens
         self._cost = CostModel() if cost is None else cost
-        # How long an answer will be is known to nobody; how long it may be is, as from a request's max_tokens.
+        # The length of an answer is unknown; its bound is known, as from a request's max_tokens.
         self._most_output = max((request.generated.size for request in requests), default=0)
         # With a page for all that could ever be asked for, more change nothing.
         enough = sum(request.tokens.size + self._most_output + GROWTH_RESERVE for request in requests)
@@ -171,7 +171,7 @@ class Simulation:
         return True
 
     def report(self) -> Report:
-        """What came of it, once `step` has said that it is over."""
+        """Return the figures, once `step` has reported the end."""
         timeline = self.memory.timeline()
         hit_tokens = self._hit_tokens
         if self._policy == OPTIMAL:
@@ -208,7 +208,7 @@ class Simulation:
         return ranks(requests, layout)
 
     def _trial(self, requests: Requests[TraceRequest], layout: Layout, scale: int) -> Report:
-        """What would come of serving these alone, one token for so many."""
+        """Simulate these requests alone, one token for `scale` of them."""
         return coarse_trial(
             requests,
             policy=self._policy,
@@ -266,7 +266,7 @@ def _waves(requests: Requests[TraceRequest]) -> int:
 
 
 def _positions(requests: Requests[TraceRequest]) -> dict[str | int, int]:
-    """Where each request stands, by its id."""
+    """Return the position of each request by its id."""
     positions: dict[str | int, int] = {}
     for position, request in enumerate(requests):
         missing = [each for each in request.after if each not in positions]

@@ -1,4 +1,4 @@
-"""When requests held the cache, and how much of it: what a simulation leaves for those who ask what was possible."""
+"""The cache use of requests over time, recorded by a simulation for upper bounds."""
 
 from dataclasses import dataclass
 

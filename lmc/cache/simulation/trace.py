@@ -72,7 +72,7 @@ def read_trace(rows: Iterable[tuple[Location | None, object]]) -> list[TraceRequ
 
 @dataclass(slots=True, eq=False)
 class _Row:
-    """A request as it stands in the file, checked; None where something is left out."""
+    """A request as in the file, checked; None for each part left out."""
 
     id: str | int
     tokens: Tokens
@@ -159,14 +159,14 @@ class _Reader:
         return tuple(found)
 
     def _known(self, row: _Row, known: list[int]) -> int:
-        """What of a prompt is known if nobody says so: what it shares with what is known of one it waits for."""
+        """Return the default of a prompt's known length: its longest prefix in the known part of one it waits for."""
         if not row.after:
             return row.tokens.size
         shared = (common_prefix_length(row.tokens, self._rows[each].tokens[: known[each]]) for each in row.after)
         return max(shared)
 
     def _generated(self) -> list[Tokens]:
-        """What each request answers, by the first row that goes on from it; tokens of its own where there is none."""
+        """Return the answer of each request, by the first row that continues it; tokens of its own if there is none."""
         answers: dict[int, Tokens] = {}
         for row in self._rows:
             for each in row.after:

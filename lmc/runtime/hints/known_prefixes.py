@@ -1,4 +1,4 @@
-"""What prompts of calls are known to begin with before anything is answered: literals, inputs, and text of those."""
+"""Known prefixes of prompts before any answer: literals, inputs, and text computed from those."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _APPENDING = (ExtendOp, SectionsOp, BeginOp, EndOp, PrefillOp)
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What a prompt begins with: ``context``, then ``text``, in a turn of ``role``."""
+    """A known prefix of a prompt: ``context``, then ``text``, in a turn of ``role``."""
 
     context: Value
     role: str | None = None
@@ -47,7 +47,7 @@ class Beginning:
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """Those that it is made of."""
+        """The values that it is made of."""
         return (self.context, *(part for part in self.text if isinstance(part, Value)))
 
     def read(self, environment: Environment) -> Context:

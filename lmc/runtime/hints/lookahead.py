@@ -1,6 +1,6 @@
-"""What an engine is told of the calls that an instance has not come to: what their prompts are known to begin with.
+"""Lookahead hints for the engine: the known prefixes of an instance's upcoming calls.
 
-Other instances have left that in the cache, or will, and an engine that is not told would take it for dead.
+Other instances have left those prefixes in the cache, or will; without hints an engine would evict them as dead.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _SHORTEST = 16
 _REMEMBERED = 64
 """Beginnings whose tokens are kept for other instances, which stand beside each other where they share them."""
 _asked: WeakKeyDictionary[Engine, list[int]] = WeakKeyDictionary()
-"""How many tokens the requests of executors have asked of each engine, a list of one number."""
+"""The number of tokens that requests of executors have asked of each engine, a list of one number."""
 
 
 class Outlook:
-    """Says for all instances of a run whether the engine is told, and which tokens prompts begin with.
+    """Decides for all instances of a run on hints to the engine, and holds the tokens of prompt prefixes.
 
-    It is told once its requests, of this run and of those before, have asked for more tokens than its KV pool holds:
+    Hints start once requests, of this run and of those before, have asked for more tokens than the KV pool holds:
     until then it lets nothing go. Belongs to one event loop.
     """
 
@@ -51,7 +51,7 @@ class Outlook:
 
     @property
     def is_full(self) -> bool:
-        """Whether the engine may have to let go of something."""
+        """True if the engine may have to evict."""
         return self._asked[0] >= self._pool
 
     def tell(self, calls: CallsToCome, tell: Callable[[], None]) -> None:
@@ -88,7 +88,7 @@ def _asked_of(engine: Engine) -> list[int]:
 
 
 def _tokens_of(context_length: int, context: Context) -> tuple[int, ...]:
-    """Those of the text so far. Another text after it may change the last ones, which nobody finds then."""
+    """Return the tokens of the text so far. Later text may change the last ones; then no prompt matches them."""
     try:
         context.check_fits(context_length)
         return context.prompt

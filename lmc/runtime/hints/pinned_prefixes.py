@@ -1,4 +1,4 @@
-"""Pinned prefixes of one run of a body: who holds them, and when they are let go."""
+"""Pinned prefixes of one run of a body: their holders and their release."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PinBudget:
         return cls(None if kv_tokens is None else kv_tokens // _PINNED_SHARE)
 
     def allows(self, length: int) -> bool:
-        """Whether a prefix of ``length`` tokens may be pinned now."""
+        """Return True if a prefix of ``length`` tokens may be pinned now."""
         return self.limit is None or self.held + length <= self.limit
 
     def take(self, length: int) -> None:
@@ -58,7 +58,7 @@ class HeldPrefixes:
         self.budget.take(pin.length)
 
     def holds(self, context: Value) -> bool:
-        """Whether ``context`` is the result of a prefill whose pin is held."""
+        """Return True if ``context`` is the result of a prefill whose pin is held."""
         return self.body.prefills.get(context) in self._pins
 
     def let_go_of(self, context: Value) -> None:
@@ -68,7 +68,7 @@ class HeldPrefixes:
             self._let_go(instruction)
 
     def finished(self, instruction: int) -> None:
-        """An instruction has ended: let go of the prefixes that nothing needs any more."""
+        """Release the prefixes that were needed last by an instruction that has ended."""
         if self.body.prefill_users.get(instruction, 0) > 0:
             return
         ended = [instruction]

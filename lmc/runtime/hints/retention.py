@@ -1,4 +1,4 @@
-"""What an engine is told to keep: the contexts of one instance that its plan says are used again."""
+"""Retention hints for the engine: the contexts of an instance that its plan uses again."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class KeptContexts:
             self.engine.withdraw(key)
 
     def frame_is_over(self, frame: BodyRun) -> None:
-        """What it leaves may be used at once by what comes after it: until that has begun, its contexts are kept."""
+        """Keep the contexts of a finished frame until its successors, which may use them at once, have begun."""
         self._loose += self._keys.pop(frame, {}).values()
 
     def withdraw_loose(self) -> None:
-        """All that can begin has begun: let go of what frames that are over have kept."""
+        """Release the contexts kept for finished frames: everything that can begin has begun."""
         if self.engine is not None:
             while self._loose:
                 self.engine.withdraw(self._loose.pop())

@@ -1,9 +1,9 @@
-"""What the attention kernel in C reads: every key once for all query rows that share it.
+"""The plan of the attention kernel in C: it reads every key once for all query rows that share it.
 
 A plan cuts the keys of a step's sequences into segments: a prefix that several sequences have in the same pages is one
-segment, read by the rows of all of them; what a sequence has alone is another. Segments are cut further into items of
-at most `ITEM_ROWS` rows × repeats, and along their keys as far as threads need it to share them out; results of the
-items of a row are merged by log-sum-exp.
+segment, read by the rows of all of them; the rest of a sequence is another. Segments are cut further into items of at
+most `ITEM_ROWS` rows × repeats, and along their keys to occupy all threads; results of the items of a row are merged by
+log-sum-exp.
 """
 
 from __future__ import annotations

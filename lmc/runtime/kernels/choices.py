@@ -1,4 +1,4 @@
-"""What a draw is told, and what it gives."""
+"""Parameters and results of a draw."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,17 +17,17 @@ _MOST_TEMPERATURE = 1e30
 
 @dataclass(slots=True, eq=False)
 class Choice:
-    """How one row's token is chosen. Not to be changed; making frozen ones would take most of the time of a draw.
+    """The parameters of one row's draw. Not to be changed; making frozen ones would take most of the time of a draw.
 
     Attributes:
         temperature: 0 for the likeliest token; then truncation has no effect.
-        top_k: how many of the likeliest tokens are kept; 0 for all.
+        top_k: number of the likeliest tokens that are kept; 0 for all.
         top_p: the fewest of the likeliest tokens are kept that have this share of the probability; in (0, 1].
         min_p: tokens are kept that have this share of the likeliest one's probability; in [0, 1].
         uniform: the number in [0, 1) that decides the draw.
-        logprobs: how many of the model's likeliest tokens to report; None: no log-probabilities either.
-        changes: ids and their logits, [C] each, to draw from instead of the model's own; an id may stand there twice
-            with the same logit.
+        logprobs: number of the model's likeliest tokens to report; None: no log-probabilities either.
+        changes: ids and their logits, [C] each, to draw from instead of the model's own; an id may occur twice with the
+            same logit.
         mask: tokens that may be drawn, bit i % 32 of word i // 32 for token i, [W] side by side; those beyond its words
             may not. None: every token may.
     """

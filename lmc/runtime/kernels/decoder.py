@@ -86,7 +86,7 @@ class LayerParts:
 
 
 class StepMemory:
-    """What the layers of one step share: the rows' pages, and room for what a layer computes on its way.
+    """The shared memory of the layers of one step: the rows' pages, and room for intermediate results.
 
     Args:
         slots: [T], int64, the page of each row.

@@ -1,4 +1,4 @@
-"""What all attention kernels are told: whose rows a step computes, and which form of attention a layer has."""
+"""Parameters of all attention kernels: the rows of a step, and the form of attention of a layer."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,8 +1,8 @@
-"""What lies between the matrix products of a decoder layer, each in one pass over its data.
+"""The parts of a decoder layer between its matrix products, each in one pass over its data.
 
-RMS normalization, rotary embedding with the store of keys and values, the gate of the feed-forward part.
-`*_reference` are the definitions in torch, the functions without suffix run them in C (CPU, float32 and bfloat16).
-T rows of a step, H query heads, KH key heads, D head size, P pages.
+RMS normalization, rotary embedding with the store of keys and values, the gate of the feed-forward part. `*_reference`
+are the definitions in torch, the functions without suffix run them in C (CPU, float32 and bfloat16). T rows of a step,
+H query heads, KH key heads, D head size, P pages.
 """
 
 import ctypes
@@ -74,7 +74,7 @@ def rms_norm(states: torch.Tensor, weight: torch.Tensor, epsilon: float, *, plus
 
 
 def _like(states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """What the C code is given beside `states`: elements of their type, side by side."""
+    """Convert a second operand of the C code: the element type of `states`, contiguous."""
     return other.to(states.dtype).contiguous()
 
 

@@ -26,9 +26,9 @@ _BLOCK = 4096
 
 
 class Tables(NamedTuple):
-    """What one constraint's automaton over tokens is made of, before it goes to a device.
+    """The tables of a constraint's automaton over tokens, before they go to a device.
 
-    A token's class decides what it may do: token `t` is allowed in state `s` where bit `class_of_token[t]` of mask
+    A token's class decides its transitions: token `t` is allowed in state `s` where bit `class_of_token[t]` of mask
     `mask_of_state[s]` is set; then `next[first_next[s] + n] + s` is the state after it, `n` being the number of allowed
     classes below its own.
 
@@ -97,7 +97,7 @@ class DeviceTables:
 
 
 class Draws(NamedTuple):
-    """How each row is drawn from; see `sampling.Choice`. Tensors of [R] on the device of the logits.
+    """Parameters of each row's draw; see `sampling.Choice`. Tensors of [R] on the device of the logits.
 
     `states` (int32, `UNCONSTRAINED` for none) are numbers of `DeviceTables`; `uniform` is float64, `top_k` int32, the
     others float32.

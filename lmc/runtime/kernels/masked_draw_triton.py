@@ -91,7 +91,7 @@ def _kept_weights(masked, highest, scale, bound, ties, before, least):
 
 @triton.jit
 def _ones(words):
-    """How many bits of each word are set."""
+    """Return the number of bits set in each word."""
     words = words - ((words >> 1) & 0x55555555)
     words = (words & 0x33333333) + ((words >> 2) & 0x33333333)
     words = (words + (words >> 4)) & 0x0F0F0F0F

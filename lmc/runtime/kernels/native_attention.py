@@ -34,7 +34,7 @@ class _Call(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class NativePlan:
-    """What every layer of a step is given. They run one after the other, so they share memory for partial results."""
+    """The attention plan of a step. Its layers run one after the other, so they share memory for partial results."""
 
     arrays: PlannedItems
     _prepared: dict[tuple[int, int, int, int], _Prepared] = field(default_factory=dict, compare=False, repr=False)
@@ -86,7 +86,7 @@ class _Prepared:
 
 
 def supports(query: torch.Tensor) -> bool:
-    """Whether tensors of this kind can be given, and there is a compiled kernel."""
+    """Return True if tensors of this kind are supported, and there is a compiled kernel."""
     return query.device.type == "cpu" and query.dtype in TYPES and why_not() is None
 
 

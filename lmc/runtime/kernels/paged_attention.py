@@ -49,16 +49,15 @@ class Group:
 
 
 class AttentionBatch:
-    """What the attention of every layer of one step needs to know; arranged once for all layers of the same window.
+    """The input of the attention of every layer of one step; arranged once for all layers of the same window.
 
     Args:
         sequences: whose rows the step computes.
         slots: [T], the page that each packed row's key and value are written to.
         null_page: a page of finite values that fills up padded batches; nothing of it reaches a result.
-        device: where queries and pages are.
+        device: that of queries and pages.
         dtype: of queries and pages.
-        share: whether prefixes that sequences have in common are read once. Without, a sequence's result does not
-            depend on what else is in the step.
+        share: read common prefixes once. Without, a sequence's result does not depend on the rest of the step.
     """
 
     def __init__(
@@ -183,7 +182,7 @@ def native(
 
 
 def group_sequences(sequences: Sequence[SequenceRows]) -> list[list[SequenceRows]]:
-    """Which sequences to compute together: those with as many query rows (a power of two) and similar lengths."""
+    """Group the sequences to compute together: those with as many query rows (a power of two) and similar lengths."""
     groups: list[list[SequenceRows]] = []
     ordered = sorted(sequences, key=lambda each: (_padded_queries(each), each.length), reverse=True)
     for sequence in ordered:

@@ -55,7 +55,7 @@ class PackedWeight:
         return self.outputs // 2 if self.activation else self.outputs
 
     def call(self) -> ProductCall:
-        """What C is told of a product with these weights, but for its rows; it points into this object's tensors."""
+        """Return the C argument for a product, without its rows; it points into this object's tensors."""
         return ProductCall(
             weight=_aligned(self.words),
             bias=None if self.bias is None else self.bias.data_ptr(),
@@ -68,7 +68,7 @@ class PackedWeight:
 
 
 def pays(weight: torch.Tensor) -> bool:
-    """Whether there is a kernel for such weights [N, K] here, and it is the fastest on this processor."""
+    """Return True if there is a kernel for such weights [N, K] here, and it is the fastest on this processor."""
     return (
         weight.device.type == "cpu"
         and weight.dtype in TYPES

@@ -34,7 +34,7 @@ def choose_tokens(
 
 
 def token_weights(logits: Floats, choice: Choice, *, implementation: Implementation | None = None) -> Floats:
-    """What each token of one finite row [V] is drawn with: 1 for the likeliest, 0 for what is cut off."""
+    """Return the weight of each token of one finite row [V] in the draw: 1 for the likeliest, 0 if it is cut off."""
     if (implementation or _fastest()) == "native":
         weights = np.zeros_like(logits)
         run_native(logits[None], [choice], weights)
@@ -76,7 +76,7 @@ def _choose(own: Floats, choice: Choice) -> Chosen:
 
 
 def _changed(own: Floats, choice: Choice) -> Floats:
-    """What is drawn from: -inf for what the mask does not allow."""
+    """Return the logits to draw from: -inf where the mask forbids."""
     logits = own
     if choice.changes is not None:
         logits, (ids, values) = own.copy(), choice.changes
@@ -109,7 +109,7 @@ def _kept(logits: Floats, choice: Choice) -> tuple[Ids | None, Floats]:
 
 
 def _nucleus_size(weights: Floats, share: float) -> int:
-    """How many of the largest weights make up `share` of all."""
+    """Return the number of the largest weights that make up `share` of all."""
     reached = np.sort(weights)[::-1].cumsum(dtype=np.float64)
     return min(int(reached.searchsorted(share * reached[-1])) + 1, weights.size)
 

@@ -1,8 +1,8 @@
-"""Which models the engine runs. A model is listed once its tokens were compared with transformers' own generation.
+"""The models that the engine runs. A model is listed once its tokens were compared with transformers' own generation.
 
-To add one: an entry here, a tiny checkpoint in `tests/runtime/local/checkpoints.py`, what its attention needs beyond
-scaling, windows and soft caps (sinks, say) in `lmc/runtime/kernels/paged_attention.py`, and its modules in `fusion.py`
-(norms in `module_forms.py`) if they are of the usual form: parts, whole layers, and the decoder that calls them.
+To add one: an entry here, a tiny checkpoint in `tests/runtime/local/checkpoints.py`, special attention beyond scaling,
+windows and soft caps (sinks, say) in `lmc/runtime/kernels/paged_attention.py`, and its modules in `fusion.py` (norms in
+`module_forms.py`) if they are of the usual form: parts, whole layers, and the decoder that calls them.
 """
 
 from collections.abc import Callable

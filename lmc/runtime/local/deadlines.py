@@ -1,4 +1,4 @@
-"""When requests run out of time."""
+"""Deadlines of requests."""
 
 import heapq
 import time
@@ -35,7 +35,7 @@ class Deadlines(Generic[T]):
             heapq.heapify(self._heap)
 
     def expired(self) -> Iterator[tuple[T, float]]:
-        """Those whose time is up with their timeouts, the longest overdue first; they are forgotten."""
+        """Yield expired requests with their timeouts, the longest overdue first; they are forgotten."""
         while self._heap and self._heap[0][0] <= time.monotonic():
             _, _, request = heapq.heappop(self._heap)
             timeout = self._timeouts.pop(request, None)

@@ -72,7 +72,7 @@ class LocalEngine:
         max_running: sequences that decode together.
         prefix_cache: whether requests share computed prefixes. Without it every request computes its whole prompt, and
             `prefill` holds nothing: what caching saves can be measured against that.
-        policy: which requests are served first and which prefixes are let go, by name (`lmc.cache.policies`).
+        policy: order of service and eviction, by name (`lmc.cache.policies`).
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class LocalEngine:
     def prefill(self, prompt: tuple[int, ...], place: Place | None = None, priority: int = 0) -> Handle[Pin]:
         """Compute a prompt and hold it in the cache until `unpin`.
 
-        A held prefix costs pool space; where a request could not run otherwise, the one held for longest is let go.
+        A held prefix costs pool space; where a request could not run otherwise, the one held for longest is released.
         """
         try:
             self._checker.check_prefill(prompt)
@@ -167,16 +167,16 @@ class LocalEngine:
         return self._enter(task, len(prompt))
 
     def unpin(self, pin: Pin) -> None:
-        """Let go of a prefix that `prefill` held. It stays cached until its space is needed.
+        """Release a prefix that `prefill` held. It stays cached until its space is needed.
 
         Raises:
-            EngineError: it was let go before.
+            EngineError: it was released before.
         """
         if pin.key != _NO_PIN:
             self._worker.release_pin(pin.key)
 
     def expect(self, prompt: tuple[int, ...], place: Place) -> int:
-        """Keep what is cached of a prompt until its place comes, as far as there is room (see `Planned`)."""
+        """Keep the cached part of a prompt until its place comes, while there is room (see `Planned`)."""
         key = next(self._expectations)
         self._worker.expect(key, prompt, self._namespace(len(prompt)), place)
         return key

@@ -1,4 +1,4 @@
-"""What the engine ends requests with. Each call makes a new error: whoever reports it writes a line into it."""
+"""Errors that the engine ends requests with. Each call makes a new one: its reporter writes a line into it."""
 
 from lmc.ir.errors import EngineClosedError, EngineError, RequestTimeoutError
 

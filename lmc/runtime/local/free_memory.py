@@ -1,4 +1,4 @@
-"""How much memory can still be allocated here: of the device, the machine, and the control group (container, job)."""
+"""Available memory: of the device, the machine, and the control group (container, job)."""
 
 import ctypes
 import os
@@ -29,7 +29,7 @@ def return_free_memory() -> None:
 
 
 def machine_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
-    """What Linux calls available; elsewhere half of what this process leaves of the machine's memory."""
+    """Return Linux's available memory; elsewhere half of the machine's memory not used by this process."""
     try:
         for line in meminfo.read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -42,7 +42,7 @@ def machine_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
 
 
 def control_group_memory(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
-    """What each limited control group around this process leaves, version 2 and version 1."""
+    """Yield the available memory of each limited control group around this process, version 2 and version 1."""
     try:
         lines = own.read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -24,7 +24,7 @@ class GenerationTask(Task[Generation]):
 
     `room` is how many tokens context and KV pool leave for it; where that is all used it ends as at `max_tokens`. Text
     that a constraint forces is drafted (`paths`) unless `jump_forward` is off: each token is
-    drawn as without a draft, with what was drawn before it as history. The draft only says of which rows logits are
+    drawn as without a draft, with the tokens drawn before it as history. The draft only names the rows whose logits are
     computed in one step.
     """
 
@@ -56,12 +56,12 @@ class GenerationTask(Task[Generation]):
 
     @property
     def is_constrained(self) -> bool:
-        """Whether text may have to follow. If not, there are no drafts, and no token changes."""
+        """True if text may be forced. If not, there are no drafts, and no token changes."""
         return self._walk is not None
 
     @property
     def ended(self) -> bool:
-        """Whether no further token is wanted."""
+        """True if no further token is wanted."""
         return self._stopper.finish_reason is not None
 
     @property
@@ -72,7 +72,7 @@ class GenerationTask(Task[Generation]):
         return Usage(self.prompt_tokens, self.cached_tokens, generated, 1)
 
     def begin(self, statistics: EngineStatistics) -> None:
-        """What comes before anything is computed; tokens are counted in `statistics` from now on.
+        """Start before anything is computed; tokens are counted in `statistics` from now on.
 
         Raises:
             LmcError: the constraint does.
@@ -84,11 +84,11 @@ class GenerationTask(Task[Generation]):
         self.propose()
 
     def draws(self, rows: Rows[int]) -> list[Draw]:
-        """How the tokens after some rows of the sequence are to be drawn, if what was drawn before is the draft."""
+        """Return the draws of the tokens after some rows of the sequence, if all before them equal the draft."""
         return [self._draw(row + 1 - self.prompt_tokens) for row in rows]
 
     def advance(self, rows: Rows[int], drawn: Rows[Drawn | EngineError]) -> EngineError | None:
-        """Go on with what was drawn after some rows of the sequence, as far as its draft foresaw what came before.
+        """Take the tokens drawn after some rows of the sequence, up to the first that differs from the draft.
 
         Returns:
             The error of the first row that can't be drawn from, if it was come to.
@@ -176,7 +176,7 @@ class GenerationTask(Task[Generation]):
         )
 
     def _draw(self, position: int) -> Draw:
-        """How the generation's token `position` (from 0) is to be drawn, if those before it are the draft."""
+        """Return the draw of the generation's token `position` (from 0), if those before it are the draft."""
         sampling, generated = self._request.sampling, self._stopper.token_ids
         drafted = position - len(generated)
         forbidden = self._forbidden(position)

@@ -22,7 +22,7 @@ ATTENTION_NAME = "lmc_paged"
 
 
 class LogitsRows(NamedTuple):
-    """Which rows of the step's logits belong to a slice: from `first` on, one for each of the rows `read` of it."""
+    """Rows of the step's logits that belong to a slice: from `first` on, one for each of the rows `read` of it."""
 
     rows: Slice
     read: Items[int]
@@ -41,7 +41,7 @@ class LogitsRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What each layer is handed through the model's keyword arguments."""
+    """The argument of each layer, passed through the model's keyword arguments."""
 
     batch: AttentionBatch
     keys: tuple[torch.Tensor, ...]
@@ -94,15 +94,15 @@ class PagedModel:
         return int(embeddings.weight.shape[0])
 
     def rope_length(self, rows: int) -> int:
-        """What `Namespace.rope_length` is for a request that computes up to `rows` rows."""
+        """Return `Namespace.rope_length` of a request that computes up to `rows` rows."""
         return 0 if self._rotary is None else self._rotary.frequency_length(rows)
 
     def release(self) -> None:
-        """Let go of weights and pages, whoever still refers to this object; it can't be called any more."""
+        """Release weights and pages, even if this object is still referenced; it can't be called any more."""
         del self._model, self._keys, self._values
 
     def take_planning_seconds(self) -> float:
-        """How much of the calls since the last time went into deciding what to compute."""
+        """Return the seconds that calls have spent on planning since the last time."""
         taken, self._planning_seconds = self._planning_seconds, 0.0
         return taken
 

@@ -1,4 +1,4 @@
-"""Where the time of the engine's thread goes."""
+"""Time of the engine's thread, by phase."""
 
 import time
 from typing import Literal
@@ -16,7 +16,7 @@ class PhaseClock:
         self._last = time.perf_counter()
 
     def restart(self) -> None:
-        """What went by since the last lap was waiting, and counts nowhere."""
+        """Count the time since the last lap as waiting."""
         self._last = time.perf_counter()
 
     def move(self, seconds: float, source: Phase, to: Phase) -> None:

@@ -1,4 +1,4 @@
-"""What a request wants of the sequences computed for it, and how its result is put together."""
+"""Tasks: the sequences computed for a request, and its result."""
 
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
@@ -33,7 +33,7 @@ class Task(ABC, Generic[T]):
 
     @property
     def usage(self) -> Usage:
-        """What was computed for the request by now, or found in the cache."""
+        """The tokens computed for the request by now, or found in the cache."""
         sequence = self.sequences[0]
         if sequence.cached_tokens is None:
             return Usage(calls=1)

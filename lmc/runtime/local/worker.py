@@ -64,7 +64,7 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread runs."""
+        """True while the thread runs."""
         return self._thread.is_alive()
 
     def submit(self, task: Task[Any], timeout: float | None = None) -> None:
@@ -87,10 +87,10 @@ class Worker:
         self._command(lambda: self._end(task, error=RequestCancelledError("the request was cancelled")))
 
     def release_pin(self, key: int) -> None:
-        """Let go of a held prefix at the next step.
+        """Release a held prefix at the next step.
 
         Raises:
-            EngineError: it was let go before, or the engine is another process's.
+            EngineError: it was released before, or the engine is another process's.
         """
         if self._is_forked:
             raise forked()
@@ -127,7 +127,7 @@ class Worker:
 
     @property
     def _is_forked(self) -> bool:
-        """Whether this is a child of the process that has the thread. There the lock may be held for ever."""
+        """True in a child of the process that has the thread. There the lock may be held for ever."""
         return os.getpid() != self._process
 
     def _command(self, command: Callable[[], None]) -> None:

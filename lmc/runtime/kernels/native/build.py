@@ -1,4 +1,4 @@
-"""What the compiled kernels are made of: the C sources of this folder and the options they are compiled with."""
+"""Build of the compiled kernels: the C sources of this folder and their compiler options."""
 
 from pathlib import Path
 

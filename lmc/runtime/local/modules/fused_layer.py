@@ -42,7 +42,7 @@ class FusedLayers(nn.Module):
 
 
 def can_be_fused(layer: Any) -> bool:
-    """Whether all parts of a decoder layer were replaced, by products of lmc's own."""
+    """Return True if all parts of a decoder layer were replaced, by products of lmc's own."""
     norms = [module for name, module in layer.named_children() if name.endswith("norm")]
     return (
         isinstance(layer.self_attn, FusedAttention)
@@ -53,7 +53,7 @@ def can_be_fused(layer: Any) -> bool:
 
 
 def of_one_shape(layers: list[Any]) -> bool:
-    """Whether layers that can be fused have the same widths and heads."""
+    """Return True if layers that can be fused have the same widths and heads."""
     shapes = {
         (
             attention.heads,

@@ -131,7 +131,7 @@ def _known_kind(module: Any, name_in_parent: str) -> "_Kind | None":
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How a module is replaced, and how to find out why it can't be."""
+    """A kind of module: its replacement, and the reason against it."""
 
     problem: Callable[[Any], str | None]
     fused: Callable[[Any], nn.Module]

@@ -1,4 +1,4 @@
-"""Whether a module of transformers is exactly what `fusion.py` replaces, or has something that would be lost.
+"""Checks that a module of transformers is exactly what `fusion.py` replaces, with nothing that would be lost.
 
 The classes are known by name only, and another version of transformers may give them more: a parameter, a bias, a
 switch. Whatever is not listed here may change the result, so such a module is left as transformers made it.
@@ -145,7 +145,7 @@ def attention_problem(module: Any) -> str | None:
 
 
 def activation(module: Any) -> layers.Activation | None:
-    """Which activation a module has, by what it gives for a few numbers; None for one that is not known."""
+    """Return the activation of a module, by its results for a few numbers; None for an unknown one."""
     function: Any = getattr(module, "act_fn", None) or getattr(module, "activation_fn", None)
     probe = torch.linspace(-5, 5, 41)
     try:
@@ -160,7 +160,7 @@ def activation(module: Any) -> layers.Activation | None:
 
 
 def is_plain_linear(module: Any) -> bool:
-    """Whether a module is a matrix product and nothing more."""
+    """Return True if a module is a matrix product and nothing more."""
     return type(module) is nn.Linear and not _has_hooks(module)
 
 
@@ -189,7 +189,7 @@ def _bias_problem(parts: list[Any]) -> str | None:
 
 
 def _width_problem(module: Any, together: list[Any]) -> str | None:
-    """Whether the projections give H query heads and KH heads of keys and of values, all of one size."""
+    """Return a problem unless the projections have H query heads and KH key and value heads, all of one size."""
     config, size = module.config, module.head_dim
     heads, key_heads = config.num_attention_heads, config.num_key_value_heads
     expected = [heads * size, key_heads * size, key_heads * size]
@@ -202,7 +202,7 @@ def _width_problem(module: Any, together: list[Any]) -> str | None:
 
 
 def _head_norm_problem(module: Any) -> str | None:
-    """Whether queries and keys are normalized alike, head by head."""
+    """Return a problem unless queries and keys are normalized alike, head by head."""
     norms = [getattr(module, name) for name in ("q_norm", "k_norm") if hasattr(module, name)]
     if not norms:
         return None

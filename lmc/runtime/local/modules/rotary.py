@@ -23,7 +23,7 @@ _KEPT_FREQUENCIES = 1024  # sets; a dynamic model has one for each length beyond
 
 
 def rope_type(config: Any) -> str:
-    """What `rope_parameters` of a model names; models with a type for each kind of layer give "default"."""
+    """Return the type in `rope_parameters` of a model; models with one for each kind of layer have "default"."""
     return (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
 
 

@@ -42,7 +42,7 @@ class CanonicalTask(GenerationTask):
         return self._final is not None and not self._is_reading
 
     def draws(self, rows: Sequence[int]) -> list[Draw]:
-        """How the tokens after some rows of the sequence are to be drawn, or only read."""
+        """Return draws of the tokens after some rows of the sequence; known tokens are only read."""
         known = self._known
         reading = SamplingParams(logprobs=self._request.sampling.logprobs)
         return [
@@ -67,7 +67,7 @@ class CanonicalTask(GenerationTask):
         return None
 
     def propose(self) -> None:
-        """Take text that has to follow, as far as it is known, and finish where it ends the generation."""
+        """Take the known part of the forced text, and finish where it ends the generation."""
         while self._final is None:
             if self._stopper.finish_reason is not None:
                 self._finish()
@@ -90,7 +90,7 @@ class CanonicalTask(GenerationTask):
 
     @property
     def _is_reading(self) -> bool:
-        """Whether logits of tokens that are known are still to be read."""
+        """True if logits of known tokens are still to be read."""
         return self._request.sampling.logprobs is not None and len(self._logprobs) < len(self._known)
 
     @property

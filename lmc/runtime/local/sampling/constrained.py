@@ -1,4 +1,4 @@
-"""Where a generation stands in its constraint: what may come next, and what has to."""
+"""The state of a generation in its constraint: allowed and forced tokens."""
 
 from types import TracebackType
 
@@ -28,18 +28,18 @@ class Walk:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing may follow what is settled."""
+        """True if nothing may follow the settled tokens."""
         with _ERRORS:
             return self._states[0].complete
 
     def mask(self, drafted: int, forbidden: frozenset[int]) -> Mask:
-        """What may follow so many tokens of the draft, less what is forbidden, unless nothing else is allowed."""
+        """Return the mask after so many tokens of the draft, less `forbidden`, unless nothing else is allowed."""
         with _ERRORS:
             mask = np.ascontiguousarray(self._states[drafted].mask(), np.uint32)
         return mask_without(mask, forbidden) if forbidden else mask
 
     def state(self, drafted: int) -> TokenState:
-        """Where it is after so many tokens of the draft."""
+        """Return the state after so many tokens of the draft."""
         return self._states[drafted]
 
     def step(self, token: int) -> None:
@@ -52,7 +52,7 @@ class Walk:
         del self._states[:count]
 
     def is_forced(self) -> bool:
-        """Whether there is text that has to follow."""
+        """Return True if there is forced text."""
         with _ERRORS:
             return bool(self._states[0].forced())
 
@@ -73,7 +73,7 @@ class Walk:
         del self._states[-1]
 
     def take_forced(self, most: int, ends: frozenset[int]) -> list[int]:
-        """Settle up to `most` tokens of the text that has to follow, as far as they are allowed and end nothing."""
+        """Settle up to `most` tokens of the forced text, up to the first that is not allowed or ends the generation."""
         with _ERRORS:
             path, count = self._along(most, ends)
         if count:
@@ -81,7 +81,7 @@ class Walk:
         return [*path.tokens[:count]]
 
     def _along(self, most: int, ends: frozenset[int]) -> tuple[Path, int]:
-        """What has to follow, and how many tokens of it are to be taken."""
+        """Return the forced path, and the number of its tokens to take."""
         path = self._paths.after(self._states[0], most)
         count = min(most, len(path.tokens))
         if not ends.isdisjoint(path.tokens):

@@ -15,7 +15,7 @@ MAX_CONSTRAINTS = 64
 
 
 def draws_on(device: torch.device) -> "DeviceDraws | None":
-    """What draws on a device; None on a CPU, where the sampler's own kernel does it."""
+    """Return the sampler of a device; None on a CPU, where the sampler's own kernel draws."""
     return None if device.type == "cpu" else DeviceDraws(device)
 
 
@@ -86,7 +86,7 @@ class DeviceDraws:
 
 
 def _state(draw: Draw) -> State | None:
-    """Where a constrained draw stands, if the engine knows what that is."""
+    """Return the state of a constrained draw, if it is of a kind the engine knows."""
     return draw.state if isinstance(draw.state, State) else None
 
 

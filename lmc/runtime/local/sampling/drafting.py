@@ -1,7 +1,7 @@
-"""What to draft, and how much of it.
+"""Drafts of forced tokens, and their lengths.
 
-A drafted row is computed for nothing where another token is drawn before it. What a generation drafts next follows from
-how its drafts fared so far, and from nothing else. What it says does not depend on it.
+A drafted row is wasted if another token is drawn before it. The length of a generation's next draft depends on the
+success of its earlier ones alone. Its text does not depend on it.
 """
 
 from typing import NamedTuple
@@ -29,10 +29,10 @@ class Path(NamedTuple):
 
 
 class Paths:
-    """What has to follow states; `most` is the longest draft.
+    """Forced paths after states; `most` is the longest draft.
 
-    All generations under a regular constraint share its states: what follows them is kept, of the `_PATHS_KEPT` states
-    that were asked for last. Only the worker's thread uses it.
+    All generations under a regular constraint share its states: paths are kept for the `_PATHS_KEPT` states that were
+    asked for last. Only the worker's thread uses it.
     """
 
     def __init__(self, most: int) -> None:
@@ -40,7 +40,7 @@ class Paths:
         self._kept: dict[State, tuple[int, Path]] = {}
 
     def after(self, state: TokenState, wanted: int) -> Path:
-        """What has to follow a state, at least up to `wanted` tokens of it.
+        """Return the forced path after a state, at least up to `wanted` tokens of it.
 
         Raises:
             Exception: the constraint does.
@@ -74,7 +74,7 @@ def _path(state: TokenState, most: int) -> Path:
 
 
 def is_only(mask: Mask, token: int) -> bool:
-    """Whether a mask allows this token and no other."""
+    """Return True if a mask allows this token and no other."""
     word = token // 32
     return word < mask.size and int(mask[word]) == 1 << token % 32 and np.count_nonzero(mask) == 1
 

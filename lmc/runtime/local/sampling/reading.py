@@ -1,4 +1,4 @@
-"""What a step's logits say to those whose they are."""
+"""Reads a step's logits for the tasks that own them."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Items

@@ -47,7 +47,7 @@ class Draw:
 
     @property
     def adjusts(self) -> bool:
-        """Whether the logits are changed before the choice."""
+        """True if the logits are changed before the choice."""
         return bool(self.forbidden or self.sampling.logit_bias or self.sampling.penalizes)
 
 
@@ -153,7 +153,7 @@ def _choose(logits: torch.Tensor, draws: Sequence[Draw], on_device: OnDevice | N
 
 
 def _is_plain(draw: Draw) -> bool:
-    """Whether the likeliest token is all that is asked for."""
+    """Return True if only the likeliest token is asked for."""
     return draw.sampling.greedy and draw.sampling.logprobs is None and not draw.adjusts and draw.mask is None
 
 
