@@ -122,8 +122,8 @@ class NextUse(Eviction):
     By the facts known about the end of a leaf:
 
     - *expected*: it is used again at a rank; its distance is that rank less ``now``, the highest rank admitted.
-    - *dead*: no expected prompt reaches it, and only the run of a plan that is under way used it. It goes first, least
-      recently used first.
+    - *dead*: no expected prompt reaches it, and only the run of a plan that is under way used it, which has
+      no further use. It goes first, least recently used first.
     - *aged*: other requests used it, or a run that has ended. Its next use is unknown; the distance is taken to be its
       age, in admissions. If it is expected too, the shorter distance counts.
 

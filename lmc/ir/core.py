@@ -31,7 +31,7 @@ _KIND = "lmc_kind"
 
 
 class Effect(Enum):
-    """What an op does besides computing its results. Passes consult this (and the op's flags) and nothing else.
+    """The side effects of an op. Passes consult this (and the op's flags) and nothing else.
 
     ``LOCAL``: it makes, changes or looks into an object that this run of the program alone holds.
     """

@@ -1,4 +1,4 @@
-"""Whether two modules say the same thing. Ops compare by identity; this compares what they hold."""
+"""Structural equality of modules. Ops compare by identity; this compares their contents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmc.ir.op_schema import exact_key
 
 
 def structurally_equal(left: Module, right: Module) -> bool:
-    """Whether both have the same symbols and the same functions, op by op, names and locations included.
+    """Return True if both have the same symbols and functions, op by op, names and locations included.
 
     Literals are compared by type too: 1, 1.0 and True differ, 0.0 and -0.0 differ, nan equals nan.
     """

@@ -18,7 +18,7 @@ _PATTERNS = {"*": "(?:#[1-9][0-9]*)?", "$": "[0-9]+"}
 
 
 def count_holes(template: str) -> int:
-    """How many numbers an id needs."""
+    """Return the number of holes in an id."""
     return template.count("*") + template.count("$")
 
 
@@ -29,7 +29,7 @@ def fill_holes(template: str, numbers: Iterable[int]) -> str:
 
 
 def matching(template: str) -> re.Pattern[str]:
-    """What matches the ids that ``template`` may become."""
+    """Return a pattern for the ids that ``template`` may become."""
     parts = re.split(r"([*$])", template)
     return re.compile("".join(_PATTERNS.get(part) or re.escape(part) for part in parts))
 

@@ -1,4 +1,4 @@
-"""What an op class declares, worked out once: the fields' order, kinds, defaults and attribute types.
+"""The schema of an op class, computed once: the fields' order, kinds, defaults and attribute types.
 
 Printer, parser, verifier and ``structurally_equal`` read ops through this, so none of them knows any single op.
 """
@@ -43,7 +43,7 @@ class AttributeType:
         return " or ".join([*names, *([f"tuple of {self.element}"] if self.element is not None else [])])
 
     def accepts(self, value: object) -> bool:
-        """Whether ``value`` is of exactly this type: an int is no float here, and a bool no int."""
+        """Return True if ``value`` is of exactly this type: an int is no float here, and a bool no int."""
         if self.anything:
             return is_attribute(value)
         if type(value) is not tuple:
@@ -64,16 +64,16 @@ class Field:
 
     @property
     def required(self) -> bool:
-        """Whether the op can't be built without it."""
+        """True if the op can't be built without it."""
         return self.default is dataclasses.MISSING
 
     @property
     def held(self) -> str:
-        """What the field holds, in words."""
+        """The content of the field, in words."""
         return _HELD[self.kind]
 
     def accepts(self, held: object) -> bool:
-        """Whether the field may hold this."""
+        """Return True if the field may hold this."""
         if self.kind == "attribute":
             return self.type.accepts(held)
         if self.kind == "region":
@@ -121,14 +121,14 @@ def layout_of(kind: type[Op]) -> Layout:
 
 
 def is_tuple_of_values(held: object, accepts: Callable[[object], bool] = lambda _: False) -> bool:
-    """Whether ``held`` is a tuple of values, and of other entries that ``accepts`` takes."""
+    """Return True if ``held`` is a tuple of values, and of other entries that ``accepts`` takes."""
     return type(held) is tuple and all(
         isinstance(entry, Value) or accepts(entry) for entry in cast("tuple[object, ...]", held)
     )
 
 
 def is_attribute(value: object) -> TypeGuard[Attribute]:
-    """Whether ``value`` is a literal the IR can hold, at most ``MAX_ATTRIBUTE_DEPTH`` tuples deep. Never recursive."""
+    """Return True for a literal the IR can hold, at most ``MAX_ATTRIBUTE_DEPTH`` tuples deep. Never recursive."""
     level = [value]
     for _ in range(MAX_ATTRIBUTE_DEPTH + 1):
         tuples = [entry for entry in level if type(entry) is tuple]
@@ -141,7 +141,7 @@ def is_attribute(value: object) -> TypeGuard[Attribute]:
 
 
 def exceeds_bounds(value: Attribute) -> bool:
-    """Whether an integer in ``value`` (of bounded depth) has more than ``MAX_INTEGER_BITS`` bits."""
+    """Return True if an integer in ``value`` (of bounded depth) has more than ``MAX_INTEGER_BITS`` bits."""
     if isinstance(value, tuple):
         return any(map(exceeds_bounds, value))
     return isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS

@@ -1,4 +1,4 @@
-"""What must be finished before an op may start: its operands, and the effects it must not overtake.
+"""Dependences of ops: operands, and the effects that an op must not overtake.
 
 One set of rules for every pass, the backend and the graph views, so that a plan can't allow what a pass forbids.
 """

@@ -1,7 +1,7 @@
-"""What a run recorded, per stable op id: costs, lengths of outputs, ways taken. Read by later compilations and reports.
+"""The profile of a run, by stable op id: costs, output lengths, branches. Read by later compilations and reports.
 
 Everything here adds up exactly: the profile of two runs is the sum of theirs, in any order (seconds but for rounding).
-A profile is kept as versioned JSON; whoever reads one trusts nothing in it.
+A profile is stored as versioned JSON; its readers trust nothing in it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OpProfile:
 
     @property
     def outputs(self) -> int:
-        """How many texts were generated."""
+        """The number of generated texts."""
         return sum(count for _, count in self.lengths)
 
     @property
@@ -72,7 +72,7 @@ class OpProfile:
 
 @dataclass(frozen=True, slots=True)
 class BranchProfile:
-    """How often each way of a condition was taken; of a ``cf.try``, how often its body came to its end, or raised."""
+    """Counts of the arms taken by a condition; of a ``cf.try``, how often its body completed, or raised."""
 
     then: int = 0
     otherwise: int = 0
@@ -89,7 +89,7 @@ class BranchProfile:
 
 @dataclass(frozen=True, slots=True)
 class RepeatProfile:
-    """How often a loop, a map or a race ran; ``rounds`` are those begun in all, or elements; ``most`` those of one."""
+    """Runs of a loop, a map or a race; ``rounds`` are those begun in all, or elements; ``most`` those of one."""
 
     runs: int = 0
     rounds: int = 0
@@ -202,7 +202,7 @@ class Recording:
             self._add_repeat(op_id, repeat.runs, repeat.rounds, repeat.most)
 
     def profile(self, program: str) -> Profile:
-        """What was recorded so far."""
+        """Return the profile recorded so far."""
         branches = {op_id: BranchProfile(*counts) for op_id, counts in self._branches.items()}
         repeats = {op_id: RepeatProfile(*counts) for op_id, counts in self._repeats.items()}
         return Profile(program, dict(self._ops), branches, repeats)
@@ -223,7 +223,7 @@ def length_bin(length: int) -> int:
 
 
 def length_bins(lengths: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """How many outputs there are in each bin, shortest first."""
+    """Count the outputs in each bin, shortest first."""
     counts: dict[int, int] = {}
     for length in lengths:
         counts[length_bin(length)] = counts.get(length_bin(length), 0) + 1

@@ -42,7 +42,7 @@ class Rewriter:
             self._replaced.add(before, after)
 
     def resolve(self, value: Value) -> Value:
-        """What stands for ``value`` by now."""
+        """Return the current replacement of ``value``."""
         return self._replaced.get(value, value)
 
     def fresh(self, kind: Type, wish: str = "v") -> Value:
@@ -127,7 +127,7 @@ def with_regions(op: Op, regions: Sequence[Block]) -> Op:
 
 
 class _Substitution(Mapping[Value, Value]):
-    """What stands for each replaced value, followed to the end and shortened on the way."""
+    """The replacement of each replaced value, followed to the end and shortened on the way."""
 
     def __init__(self) -> None:
         self._next: dict[Value, Value] = {}

@@ -66,14 +66,14 @@ def json_of(schema: str) -> JsonType:
 
 
 def holds_context(kind: Type) -> bool:
-    """Whether values of ``kind`` are contexts, or lists of them."""
+    """Return True if values of ``kind`` are contexts, or lists of them."""
     while isinstance(kind, ListType):
         kind = kind.element
     return kind == CTX
 
 
 def fits(found: Type, place: Type) -> bool:
-    """Whether a value of type ``found`` can go where values of type ``place`` are expected.
+    """Return True if a value of type ``found`` can go where values of type ``place`` are expected.
 
     It can where both are equal, and into ``!any`` wherever it is no context; the same holds for elements of lists.
     """

@@ -47,7 +47,7 @@ def bound_signature(signature: inspect.Signature, bound: Mapping[str, Any]) -> i
 
 
 def checked_threads(num_threads: Any) -> int | None:
-    """How many rows may be under way; None for as many as there is room for. Raises ``InputError``."""
+    """Return the bound on concurrent rows; None for as many as there is room for. Raises ``InputError``."""
     if num_threads == "auto":
         return None
     if type(num_threads) is not int or num_threads < 1:

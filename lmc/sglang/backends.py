@@ -1,4 +1,4 @@
-"""Where programs run: targets of lmc in the place of sglang's backends."""
+"""Backends of sglang's language as targets of lmc."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Backend:
 
     @property
     def wish(self) -> Wish:
-        """What it asks for of an engine."""
+        """The engine options of the target."""
         return Wish(self.target, self.dtype, self.kv_tokens, self.deterministic, self.device, self.prefill_tokens)
 
     def options(self, requests: int | None = None) -> Options:
-        """How a program runs; ``requests`` is how many of a batch at the same time."""
+        """Return the run options; ``requests`` is the number of a batch's that run at the same time."""
         return Options(self.wish, self.seed, self.level, self.timeout, requests)
 
     def shutdown(self) -> None:
@@ -81,7 +81,7 @@ def flush_cache(backend: Any = None, empty_cache: bool = True) -> bool:
 
 
 def get_server_info(backend: Any = None) -> dict[str, Any]:
-    """What serves a backend: its target, name, context length, size of the KV pool, and what it has done so far."""
+    """Return facts about a backend: its target, name, context length, size of the KV pool, and statistics."""
     return engine_info(backend_of(backend).wish)
 
 

@@ -1,4 +1,4 @@
-"""What handles of sglang's language do in a capture: the tables that a program brings with it."""
+"""Methods of sglang's handles during capture: the tables that a program brings with it."""
 
 from __future__ import annotations
 

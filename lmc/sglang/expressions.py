@@ -1,7 +1,7 @@
-"""What programs append: ``sgl.gen(…)``, ``sgl.select(…)``, roles in every spelling, images.
+"""Expressions that programs append: ``sgl.gen(…)``, ``sgl.select(…)``, roles in every spelling, images.
 
 These functions run as they are during a capture, with symbolic arguments too: they look at no argument, they only keep
-it. What the arguments mean is said and checked where the expression is appended (``state.py``, ``options.py``).
+it. Appending an expression checks its arguments (``state.py``, ``options.py``).
 """
 
 from __future__ import annotations

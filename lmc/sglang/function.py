@@ -201,11 +201,11 @@ class SglFunction(JittedFunction):
         return SglFunction(self.function, self.num_api_spec_tokens, bound, sampling=self.sampling)
 
     def trace(self, *, backend: Any = None, **kwargs: Any) -> Compiled:
-        """The graph as it is captured; for the arguments that are given, as far as that goes without the others."""
+        """Return the captured graph; for the given arguments, if capture can do without the others."""
         return self._compiled(replace(backend_of(backend), level="O0"), kwargs)
 
     def compile(self, *, backend: Any = None, **kwargs: Any) -> CompiledFunction:
-        """The program compiled, with what became of it. Running it compiles it too: this need not come first."""
+        """Return the compiled program. Running it compiles it too: this need not come first."""
         return CompiledFunction(self, self._compiled(backend_of(backend), kwargs))
 
     def cache(self, backend: Any = None) -> None:  # noqa: ARG002
@@ -248,7 +248,7 @@ class SglFunction(JittedFunction):
 
 
 class CompiledFunction:
-    """A program with what became of it when it was compiled: ``compiled.module``, ``.breaks``, ``.remarks``."""
+    """A program with its compilation: ``compiled.module``, ``.breaks``, ``.remarks``."""
 
     def __init__(self, function: SglFunction, compiled: Compiled) -> None:
         self.function = function

@@ -1,4 +1,4 @@
-"""What the sampling arguments of ``gen`` and ``run`` mean: each is an option of lmc's, or refused."""
+"""Sampling arguments of ``gen`` and ``run``: each is mapped to an option of lmc's, or refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOGPROBS = ("logprob_start_len", "top_logprobs_num", "return_text_in_logprobs")
 
 @dataclass(frozen=True)
 class Sampling:
-    """What ``run`` was given for the generations that don't say otherwise; the defaults are sglang's."""
+    """The defaults of a run's generations; the defaults of the fields are sglang's."""
 
     max_new_tokens: int = 128
     stop: Any = ()
@@ -44,7 +44,7 @@ class Sampling:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Sampling:
-        """Those that are ``given``. Raises ``CaptureError`` at the user's line for a value that makes no sense."""
+        """Return the defaults with ``given`` ones. Raises ``CaptureError`` at the user's line for an invalid value."""
         hashable: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
         made = cls(**hashable)
         sampling.options(resolve(made, {}).options)
@@ -52,7 +52,7 @@ class Sampling:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Those that say something, by the names of ``gen``."""
+        """The values that are not None, by the names of ``gen``."""
         found = {name: getattr(self, name) for name in SAMPLING}
         found["max_tokens"] = found.pop("max_new_tokens")
         return {name: value for name, value in found.items() if value is not None}
@@ -159,7 +159,7 @@ def _schema(value: Any) -> Any:
 
 
 def _logprobs(asked: Mapping[str, Any]) -> Any:
-    """How many of the likeliest tokens come with their log-probabilities; None for no log-probabilities at all."""
+    """Return the number of likeliest tokens with log-probabilities; None for no log-probabilities at all."""
     if not _flag("return_logprob", asked):
         for name in _LOGPROBS:
             if asked.get(name):

@@ -1,4 +1,4 @@
-"""What ``run`` gives: the state of a program that has run, or runs while its text is read."""
+"""The result of ``run``: the state of a program that has run, or runs while its text is read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ProgramState:
 
     @property
     def ret_value(self) -> Any:
-        """What the function returned."""
+        """The return value of the function."""
         return self._result.value
 
     def text(self) -> str:
@@ -70,7 +70,7 @@ class ProgramState:
     __iter__ = None  # a state is no sequence, though it can be subscripted
 
     def get_meta_info(self, name: str) -> Any:
-        """What is known of a generation or a choice: log-probabilities (see ``meta.py``), and what it used.
+        """Return log-probabilities (see ``meta.py``) and usage of a generation or a choice.
 
         "prompt_tokens", "cached_tokens", "completion_tokens" and "finish_reason" are those of the last generation of
         that name on the state itself. Raises ``UnknownVariableError`` for a variable that is neither.

@@ -214,7 +214,7 @@ class CopyBlock(Block):
 
 
 class ProgramStateGroup(Branches):
-    """What ``s.fork(n)`` gives: its branches by number, ``forks += …`` for all of them, and ``join``."""
+    """The result of ``s.fork(n)``: its branches by number, ``forks += …`` for all of them, and ``join``."""
 
     __slots__ = ("_base", "_source")
 

@@ -46,7 +46,7 @@ class EventLog:
 
 
 def text_of_variable(log: EventLog, program: str, name: str, value: Callable[[str], Any]) -> Iterator[str]:
-    """What is generated as ``name`` on the state itself; the value at the end where it was not generated there.
+    """Yield the text generated as ``name`` on the state itself; the value at the end if it was not generated there.
 
     Of several draws it is the first.
     """

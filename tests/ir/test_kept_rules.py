@@ -54,19 +54,19 @@ def test_what_is_right_verifies(body: str):
 @pytest.mark.parametrize(
     ("body", "cause"),
     [
-        ('lm.free %1 %2, %b = lm.gen %1 {id = "f/b"} : !ctx, !text lm.return %2', "it goes on from %1, which is freed"),
+        ('lm.free %1 %2, %b = lm.gen %1 {id = "f/b"} : !ctx, !text lm.return %2', "it starts from %1, which is freed"),
         (
             'lm.free %1 %2 = lm.extend %1 [%x] : !ctx %3, %b = lm.gen %2 {id = "f/b"} : !ctx, !text lm.return %2',
-            "it goes on from %1, which is freed above",
+            "it starts from %1, which is freed above",
         ),
         (
             "%2 = lm.begin %1, user : !ctx lm.free %1"
             ' %s = lm.sample %2 {id = "f/b", n = 2} : !list<!text> lm.return %2',
-            "lm.sample: it goes on from %1, which is freed above",
+            "lm.sample: it starts from %1, which is freed above",
         ),
-        ("lm.free %1 %2 = lm.prefill %1 : !ctx lm.return %2", "lm.prefill: it goes on from %1, which is freed above"),
-        ("lm.free %1" + LOOP.replace("BODY", "cf.yield (%q)"), "cf.loop: it goes on from %1, which is freed above"),
-        (LOOP.replace("BODY", "lm.free %q cf.yield (%q)"), "cf.yield: it goes on from %q, which is freed above"),
+        ("lm.free %1 %2 = lm.prefill %1 : !ctx lm.return %2", "lm.prefill: it starts from %1, which is freed above"),
+        ("lm.free %1" + LOOP.replace("BODY", "cf.yield (%q)"), "cf.loop: it starts from %1, which is freed above"),
+        (LOOP.replace("BODY", "lm.free %q cf.yield (%q)"), "cf.yield: it starts from %q, which is freed above"),
         (LOOP.replace("BODY", "lm.free %1 cf.yield (%q)"), "lm.free: %1 belongs to a block around this one"),
         (LOOP.replace("BODY", "lm.keep %1 {next_use = 0} cf.yield (%q)"), "lm.keep: %1 belongs to a block around"),
         ("%2 = lm.extend %1 [%x] : !ctx lm.free %2 lm.return %2", "%2 is %1 with text appended"),

@@ -105,7 +105,7 @@ def test_what_is_wrong_in_a_function(line, cause, remedy, place):
 @pytest.mark.parametrize(
     ("text", "cause", "remedy"),
     [
-        ("", "the text ends too early", 'go on with "module"'),
+        ("", "the text ends too early", 'continue with "module"'),
         ("module @m {", "the text ends too early", '"constraint" or "func" or "host" or "}"'),
         ("module m {}", "'m' does not belong here", "a symbol (@name)"),
         ("module @m {} }", "'}' does not belong here", "the end of the text"),

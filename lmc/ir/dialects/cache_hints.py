@@ -1,8 +1,8 @@
-"""What a plan says about the KV of contexts between the calls that use it. No output depends on these hints.
+"""Hints of a plan about the KV of contexts between the calls that use it. No output depends on them.
 
-A context that a call, a prefill, a region or a parameter gives is kept from an ``lm.keep`` to the next ``lm.keep`` or
-``lm.free`` of it, or to the end of its block. Contexts that grow from it by text alone are kept with it. Branches have
-their beginnings in common: an engine lets go only of what no context that is still kept begins with.
+A context defined by a call, a prefill, a region or a parameter is kept from an ``lm.keep`` to the next ``lm.keep`` or
+``lm.free`` of it, or to the end of its block. Contexts that grow from it by text alone are kept with it. Branches share
+prefixes: an engine evicts only tokens that no kept context begins with.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lmc.ir.dialects.rules import expect_context, expect_results
 
 @register("lm.keep")
 class KeepOp(Op):
-    """Expect that a call goes on from ``context`` again: in wave ``next_use`` of this block at the earliest.
+    """Expect another call that starts from ``context``: in wave ``next_use`` of this block at the earliest.
 
     It takes effect when ``after``, values that earlier uses of the context give, are there. Waves count on past the end
     of a block: in a loop those of the next round, else those of the block around it.
@@ -34,7 +34,7 @@ class KeepOp(Op):
 class FreeOp(Op):
     """Keep ``context`` no longer, once ``after``, values that its uses give, are there.
 
-    No call goes on from it later, nor from text appended to it (``lmc.ir.verify.cache_hint_rules``). With ``next_use``
+    No later call starts from it, nor from text appended to it (``lmc.ir.verify.cache_hint_rules``). With ``next_use``
     one does, in that wave: then its beginning is computed again, where it is not there any more, which is cheaper than
     to keep it.
     """

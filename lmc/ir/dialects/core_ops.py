@@ -1,7 +1,7 @@
 """The ops of the IR. One class each: typed fields, effect, ``verify``. README.md says how to add one.
 
-Those that a model answers stand in ``model_ops.py``; import them from here like all others. Those that hold regions
-stand in ``region_ops.py``.
+Model calls are in ``model_ops.py``; import them from here like all others. Ops with regions
+are in ``region_ops.py``.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class LocalCallOp(Op):
 class HostCallOp(Op):
     """Call a function of the user's program. ``host`` names a module symbol; ``declared`` repeats its effect.
 
-    ``id`` has no holes: calls are told apart by where they stand (``lmc.ir.ids``).
+    ``id`` has no holes: a call is identified by its place (``lmc.ir.ids``).
 
     ``early``: a run may start the call before it is known whether the region that holds it runs
     (``lmc.ir.semantics.speculation``). Where that is not so what it gave is dropped, so it says nothing about results.

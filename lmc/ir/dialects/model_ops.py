@@ -27,22 +27,20 @@ _parameters_of = attrgetter(*(field.name for field in dataclasses.fields(Samplin
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SamplingOp(Op):
-    """What ``lm.gen`` and ``lm.sample`` share.
+    """The common base of ``lm.gen`` and ``lm.sample``.
 
     ``id`` is the stable id (random draws, journal and profile are keyed by it), ``occurrences`` are the numbers in its
-    holes (``lmc.ir.ids``), ``name`` is the user's variable.
-    ``constraint`` names a module symbol, ``jump_forward`` says how an engine goes through text that has to follow (see
-    ``lmc.ir.engine.protocol.Request``). The other attributes are those of ``lmc.ir.engine.protocol.SamplingParams``;
-    ``seed`` takes the place of the run's seed. ``wave`` and ``group`` are plan-fork-join's (see ``expect_plan``).
+    holes (``lmc.ir.ids``), ``name`` is the user's variable. ``constraint`` names a module symbol, ``jump_forward`` is
+    the treatment of forced text in an engine (see ``lmc.ir.engine.protocol.Request``). The other attributes are those
+    of ``lmc.ir.engine.protocol.SamplingParams``; ``seed`` overrides the run's seed. ``wave`` and ``group`` are
+    plan-fork-join's (see ``expect_plan``).
 
-    ``expected_tokens`` is how long an output is on average, as far as that is known: a hint for plans, which says
-    nothing about results.
+    ``expected_tokens`` is the average length of an output, if it is known: a hint for plans without effect on results.
 
-    ``definition`` is the text of a constraint that only a run knows, of kind ``definition_kind``, in the place of
-    ``constraint``.
+    ``definition`` replaces ``constraint`` by a text known at run time, of kind ``definition_kind``.
 
-    ``forced`` are the only token ids that the constraint allows, where compile-constraints found that out: then no
-    model is asked, and the op is pure.
+    ``forced`` are the only token ids that the constraint allows, if compile-constraints has found them: then no model
+    is asked, and the op is pure.
     """
 
     context: Value = operand()

@@ -50,9 +50,9 @@ class ConditionOp(Op):
 class CondOp(RegionOp):
     """Run ``then`` where ``flag`` is true, else ``otherwise``; results are what that region yields.
 
-    Each region ends in ``cf.yield`` or leaves, and has no parameters. ``probability`` is that of ``then``, as far as
-    one is known: it says what is worth starting early (``lmc.ir.semantics.speculation``), and nothing about results. A
-    profile that measured it takes the place of what was written (the pass apply-profile).
+    Each region ends in ``cf.yield`` or leaves, and has no parameters. ``probability`` is that of ``then``, if it
+    is known: a hint for speculation (``lmc.ir.semantics.speculation``) without effect on results. A
+    measurement of a profile replaces it (the pass apply-profile).
     """
 
     EXCLUSIVE: ClassVar[bool] = True
@@ -89,7 +89,7 @@ class LoopOp(RegionOp):
     ``condition`` begins with ``initial``, later with what ``body`` yielded, and ends in ``cf.condition``. While its
     flag is true, its values are the parameters of ``body``; once it is false, they are the results. With ``limit``, a
     round more than that raises ``LoopLimitError``. Both regions may leave instead. ``expected_rounds`` is how many
-    there are on average, as far as that is known: a hint for plans, which says nothing about results.
+    there are on average, if that is known: a hint for plans without effect on results.
     """
 
     initial: tuple[Attribute | Value, ...] = arguments()
@@ -268,7 +268,7 @@ class TryOp(RegionOp):
 
 
 def guarded_ops(body: Block) -> frozenset[Op]:
-    """The ops of a function that stand in the body of a ``cf.try``, at any depth. Linear."""
+    """The ops of a function in the body of a ``cf.try``, at any depth. Linear."""
     guarded: set[Op] = set()
     for op in walk((body,)):
         if op.REGION_FIELDS and (isinstance(op, TryOp) or op in guarded):

@@ -1,4 +1,4 @@
-"""What all ops with regions share: what their regions do and use, worked out once for each op."""
+"""The common base of ops with regions: effects and uses of their regions, computed once for each op."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STRENGTH = (Effect.PURE, Effect.LOCAL, Effect.SAMPLES, Effect.READS, Effect.WRI
 class RegionOp(Op):
     """Base of the ops that hold regions.
 
-    ``id`` is what a profile counts its runs under (``lmc.ir.profile``); None where nobody gave it one.
+    ``id`` is the key of its runs in a profile (``lmc.ir.profile``), or None.
 
     What is worked out here is kept with the op, so that looking at every op of a nested module stays linear.
     """
@@ -39,7 +39,7 @@ class RegionOp(Op):
     id: str | None = attribute(None)
 
     EXCLUSIVE: ClassVar[bool] = False
-    """Whether at most one of the regions runs, and that at most once."""
+    """True if at most one of the regions runs, and that at most once."""
 
     def verify(self) -> None:
         if self.id is not None:

@@ -89,7 +89,7 @@ LOGIT_BIAS_RULE = "pairs of a token id and a float in [-100, 100], ids ascending
 
 
 def is_logit_bias(pairs: tuple[tuple[int | float, ...], ...]) -> bool:
-    """Whether ``pairs`` follows ``LOGIT_BIAS_RULE``."""
+    """Return True if ``pairs`` follows ``LOGIT_BIAS_RULE``."""
     ids = [pair[0] for pair in pairs if len(pair) == 2 and type(pair[0]) is int and type(pair[1]) is float]
     if len(ids) < len(pairs) or not all(-100.0 <= pair[1] <= 100.0 for pair in pairs):
         return False

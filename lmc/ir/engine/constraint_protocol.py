@@ -1,4 +1,4 @@
-"""What a generation may say, token by token: what engines ask of a compiled constraint."""
+"""The interface between engines and compiled constraints: allowed outputs, token by token."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 
 class TokenState(Protocol):
-    """Where a generation stands in its constraint. Immutable and shared: many generations may hold one."""
+    """The state of a generation in its constraint. Immutable and shared: many generations may hold one."""
 
     @property
     def accepting(self) -> bool:
-        """Whether the output may end here."""
+        """True if the output may end here."""
         ...
 
     @property
     def complete(self) -> bool:
-        """Whether the output has to end here: it is accepted, and no token may follow."""
+        """True if the output has to end here: it is accepted, and no token may follow."""
         ...
 
     def mask(self) -> NDArray[np.uint32]:
@@ -38,7 +38,7 @@ class TokenState(Protocol):
 
 
 class TokenConstraint(Protocol):
-    """What a generation may say, for one vocabulary. ``digest`` names its content."""
+    """The allowed outputs of a generation, for one vocabulary. ``digest`` names its content."""
 
     @property
     def digest(self) -> str: ...
@@ -46,5 +46,5 @@ class TokenConstraint(Protocol):
     def start(self) -> TokenState: ...
 
     def matches(self, output: str | bytes) -> bool:
-        """Whether a whole output is allowed."""
+        """Return True if a whole output is allowed."""
         ...

@@ -1,4 +1,4 @@
-"""What a run needs of a program's constraints: compiled ones by symbol, and how their outputs become values."""
+"""The constraints of a run: compiled ones by symbol, and the readers that turn outputs into values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Reader = Callable[[str], Any]
 
 
 class CompiledConstraint(TokenConstraint, Protocol):
-    """What a run needs of a constraint beside what engines do."""
+    """A constraint with the additional methods of a run."""
 
     def shortest_beyond(self, limit: int) -> int | None:
         """Tokens of a shortest output where that is known to be more than ``limit``; else None."""
@@ -51,7 +51,7 @@ class Constraints:
     def of(
         cls, symbols: Sequence[Constraint], compile: Compile | None, readers: Mapping[str, Reader] | None = None
     ) -> Constraints:
-        """Those of a module with these ``symbols``."""
+        """Return the constraints of a module with these ``symbols``."""
         return cls({entry.name: entry for entry in symbols}, compile, readers or {})
 
     def defined(self, op: SamplingOp, environment: Mapping[Value, Any]) -> tuple[SamplingOp, Constraints]:
@@ -63,9 +63,9 @@ class Constraints:
         return changed, replace(self, symbols={symbol.name: symbol})
 
     def find(self, op: SamplingOp) -> CompiledConstraint | None:
-        """What ``op`` may say; None where that is anything.
+        """Return the constraint of ``op``, or None.
 
-        Raises ``ConstraintError`` at its line where that is refused, or has too many tokens.
+        Raises ``ConstraintError`` at its line if that is refused, or has too many tokens.
         """
         if op.constraint is None:
             return None
@@ -104,12 +104,12 @@ class Constraints:
 
 
 def constraints_of(module: Module, compile: Compile | None, readers: Mapping[str, Reader] | None = None) -> Constraints:
-    """Those of ``module``."""
+    """Return the constraints of ``module``."""
     return Constraints.of(module.constraints, compile, readers)
 
 
 def compiled(compile: Compile, symbol: Constraint, op: SamplingOp) -> CompiledConstraint:
-    """What ``symbol`` stands for in ``op``. Raises ``ConstraintError`` at its line."""
+    """Compile ``symbol`` for ``op``. Raises ``ConstraintError`` at its line."""
     try:
         found = compile(symbol)
     except ConstraintError as error:
@@ -154,7 +154,7 @@ def unreadable(op_id: str, text: str, kind: str, error: Exception, op: SamplingO
 
 
 def _allows(constraint: TokenConstraint, generation: Generation) -> bool:
-    """Whether the output is allowed: its text, or its tokens where decoding does not give their bytes."""
+    """Return True if the output is allowed: its text, or its tokens if decoding loses their bytes."""
     if constraint.matches(generation.text):
         return True
     if generation.remainder:

@@ -86,7 +86,7 @@ def at_work() -> Generator[None]:
 
 
 def is_at_work() -> bool:
-    """Whether lmc is at work in any thread of this process."""
+    """Return True if lmc is at work in any thread of this process."""
     return bool(_PROCESS.busy)
 
 
@@ -102,7 +102,7 @@ def keep_for_ever(inherited: object) -> None:
 class PerProcess(Generic[T]):
     """One object for each process, made on first use by ``make``, for threads that come at the same time too.
 
-    Make it at the level of a module: it is told of each fork for as long as the process lives.
+    Make it at the level of a module: its fork handler stays registered for as long as the process lives.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:
@@ -113,7 +113,7 @@ class PerProcess(Generic[T]):
         os.register_at_fork(before=self._hold, after_in_parent=self._release, after_in_child=self._begin_child)
 
     def get(self) -> T:
-        """That of this process."""
+        """Return the object of this process; made on first use."""
         with self._lock:
             if self._made is None:
                 self._made = self._make()
@@ -121,7 +121,7 @@ class PerProcess(Generic[T]):
 
     @property
     def made(self) -> T | None:
-        """That of this process; None where nothing has used it."""
+        """The object of this process, or None before its first use."""
         return self._made
 
     def _hold(self) -> None:

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol, cast
 
 Answer = tuple[Any, BaseException | None]
-"""What a call gave, or what it raised: not every exception may be set on a future."""
+"""The result of a call, or its exception: not every exception may be set on a future."""
 
 
 class AsyncHost(Protocol):
@@ -39,7 +39,7 @@ class ProgramCancelled(BaseException):
 
 
 class Cancellation:
-    """Whether a run, or a call that it waits for, was cancelled. Safe to use from several threads."""
+    """The cancellation of a run, or of a call that it waits for. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,7 +56,7 @@ class Cancellation:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it was: what begins now is a program that ends, and tidies up."""
+        """True after ``cancel``: code that begins now belongs to a program that ends, and tidies up."""
         return self._cancelled
 
     def check(self) -> None:
@@ -79,7 +79,7 @@ class Cancellation:
 
 
 CANCELLATION: ContextVar[Cancellation | None] = ContextVar("lmc_cancellation", default=None)
-"""That of the run whose code runs now, where there is one."""
+"""The cancellation of the run whose code runs now, or None."""
 
 
 @contextmanager

@@ -18,7 +18,7 @@ class LoopThread:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the loop's own thread, where waiting for what runs in it would wait forever."""
+        """True in the loop's own thread, which would wait for itself forever."""
         return threading.current_thread() is self._thread
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a plan may tell an engine about requests that are still to come."""
+"""Hints of a plan to an engine about future requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a request stands in a plan: ``run`` names the run (one number for each in a process), ``rank`` its place.
+    """The position of a request in a plan: ``run`` is the number of the run in its process, ``rank`` its place.
 
     Ranks count requests of the run from 0, lower ones come first; several may have the same.
     """
@@ -29,10 +29,10 @@ class Planned(Protocol):
         """Requests that begin with ``prompt`` are still to come, the next of them at ``place``.
 
         Gives the key that takes this back. One prompt may be expected several times; an empty one says that the run
-        goes on. As long as a run expects anything, what only it used and does not expect is let go first.
+        goes on. While a run has expectations, tokens that only it used and that it does not expect are evicted first.
         """
         ...
 
     def withdraw(self, key: int) -> None:
-        """What ``expect`` said under ``key`` is true no more. Keys that are unknown or taken back do nothing."""
+        """Withdraw the expectation of ``key``. Unknown or withdrawn keys do nothing."""
         ...

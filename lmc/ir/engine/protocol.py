@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How tokens are drawn and when a generation ends.
+    """Parameters of the draw of tokens and of the end of a generation.
 
     ``temperature`` 0 is greedy (ties go to the lowest token id). ``top_k`` 0 means the whole vocabulary. ``stop``
     strings and ``stop_token_ids`` end the generation and are not kept; no stop is honoured before ``min_tokens``
-    tokens. ``logprobs`` k asks for the log-probability of each kept token and of the k likeliest ones (0: only the
-    kept token's; None: none); they are those of the model, before anything below.
+    tokens. ``logprobs`` k asks for the log-probability of each kept token and of the k likeliest ones (0: only the kept
+    token's; None: none); they are those of the model, before anything below.
 
     Logits are changed in this order before temperature and truncation, and before a greedy choice:
 
@@ -62,7 +62,7 @@ class SamplingParams:
 
     @property
     def penalizes(self) -> bool:
-        """Whether what was said before changes what comes next."""
+        """True if earlier tokens change the logits of the next one."""
         return bool(self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1.0)
 
 
@@ -72,7 +72,7 @@ class Request:
 
     An engine may let ``instance``s take turns, or the runs that ``place`` names; then it serves the requests of a run
     in the order of their ranks. Those of higher ``priority`` go before others, but starve none. ``expected_tokens`` is
-    how long the generation probably gets (None: nobody knows). None of these changes an output.
+    the expected length of the generation (None: unknown). None of these changes an output.
 
     A request that is not finished ``timeout`` seconds after it was submitted fails with ``RequestTimeoutError`` (None:
     it has all the time it needs); engines that answer at once may ignore it.
@@ -80,11 +80,11 @@ class Request:
     With a ``constraint`` tokens that its state does not allow are not drawn: they are masked after what
     ``SamplingParams`` does to logits and before temperature and truncation. Where the state is ``complete`` the
     generation ends as at EOS, without a draw; there, ``min_tokens`` has no say. An output that ends otherwise (a stop,
-    ``max_tokens``) and is not allowed as it then is fails with ``ConstraintError``. ``jump_forward`` says what becomes
-    of text that has to follow: "exact": its canonical tokens are computed in one pass as a draft, and each is kept
-    only if it is what would have been drawn at its place, so tokens and log-probabilities are those of "off";
-    "canonical": they are taken as they are, and the output's tokens are those that encoding its text gives; "off":
-    token by token. Engines that gain nothing by it may treat "exact" as "off".
+    ``max_tokens``) and is not allowed as it then is fails with ``ConstraintError``. ``jump_forward`` is the
+    treatment of forced text: "exact": its canonical tokens are computed in one pass as a draft, and each is kept only
+    if it equals the draw at its place, so tokens and log-probabilities are those of "off"; "canonical": they are taken
+    as they are, and the output's tokens are the encoding of its text; "off": token by token. Engines that gain nothing
+    by it may treat "exact" as "off".
     """
 
     prompt: tuple[int, ...]
@@ -111,12 +111,12 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a request gave.
+    """The result of a request.
 
     ``token_ids`` are the tokens that stay in the context: all whole tokens before the stop text, no stop, no EOS.
-    ``remainder`` is the text of a token that straddles the start of the stop text; it becomes pending text.
-    ``text`` is everything before the stop. ``generated_tokens`` counts every token the model was asked for,
-    ``cached_tokens`` the prompt tokens that were not computed again.
+    ``remainder`` is the text of a token that straddles the start of the stop text; it becomes pending text. ``text`` is
+    everything before the stop. ``generated_tokens`` counts every token the model was asked for, ``cached_tokens`` the
+    prompt tokens that were not computed again.
     """
 
     token_ids: tuple[int, ...]
@@ -176,7 +176,7 @@ class Handle(Protocol[T]):
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """What a planner may know of an engine. ``context_length`` and ``kv_tokens`` are in tokens.
+    """The limits of an engine for planners. ``context_length`` and ``kv_tokens`` are in tokens.
 
     At most ``max_running`` requests run at once (None: as many as there are).
     """

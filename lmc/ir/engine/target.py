@@ -1,4 +1,4 @@
-"""Where a program runs: what the user names, and what passes and lowering may assume of it."""
+"""Targets: the user's choice of an engine, and the assumptions of passes and lowering about it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Target:
 
     @property
     def supports_constraints(self) -> bool:
-        """Whether the target's engine enforces regexes, choices, schemas and grammars."""
+        """True if the target's engine enforces regexes, choices, schemas and grammars."""
         return self.kind in KINDS or self.kind == GIVEN
 
 

@@ -1,6 +1,6 @@
-"""What engines do alike with a constraint: which tokens its states allow, and the last check of an output.
+"""Operations on constraints common to all engines: masks of allowed tokens, and the last check of an output.
 
-Masks are packed as ``TokenState.mask`` gives them.
+Masks are packed as in ``TokenState.mask``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHOWN = 40  # characters of an output's end that an error shows
 
 
 def allows(mask: Mask, token_id: int) -> bool:
-    """Whether a mask allows a token."""
+    """Return True if a mask allows a token."""
     word = token_id // 32
     return word < mask.size and bool(int(mask[word]) >> token_id % 32 & 1)
 
@@ -53,7 +53,7 @@ def violation(request: Request, generation: Generation, output: str | bytes) -> 
 
 
 def _how_it_ended(request: Request, generation: Generation) -> tuple[str, str]:
-    """What ended a generation, and what to do about it."""
+    """Return the cause of a generation's end, and a remedy."""
     if generation.finish_reason == "stop":
         return (
             f"the stop {generation.matched_stop!r} ended it",

@@ -142,7 +142,7 @@ class ToyEngine:
         return DoneHandle[Pin].of(pin)
 
     def unpin(self, pin: Pin) -> None:
-        """Let go of ``pin``. Raises ``EngineError`` where it is not held."""
+        """Release ``pin``. Raises ``EngineError`` if it is not held."""
         with self._lock:
             if self._pins.pop(pin.key, None) is None:
                 raise EngineError(f"pin {pin.key} is not held", remedy="unpin each pin once")
@@ -172,7 +172,7 @@ class ToyEngine:
     def _spoken(
         self, request: Request, stopper: Stopper, position: TokenState | None, on_delta: OnDelta | None
     ) -> Generation:
-        """What the toy says until ``stopper`` ends it. Raises ``LmcError`` where that is not allowed as a whole."""
+        """Generate until ``stopper`` ends the output. Raises ``LmcError`` if it is not allowed as a whole."""
         state = _fold(0, request.prompt)
         logprobs: list[TokenLogprob] = []
         if position is not None and position.complete:
@@ -274,7 +274,7 @@ def _byte_tokens() -> dict[int, int]:
 
 
 def _output(generation: Generation, stopper: Stopper) -> str | bytes:
-    """What a constraint is to be asked about at the end: bytes, where the text does not say which they were."""
+    """Return the output to check against a constraint: bytes, if the text does not determine them."""
     if stopper.text_is_exact:
         return generation.text
     known = _byte_tokens()

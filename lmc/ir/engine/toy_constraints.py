@@ -1,4 +1,4 @@
-"""What the toy engine says next under a constraint: letters where it can, and it comes to an end before long."""
+"""Tokens of the toy engine under a constraint: letters where they are allowed, and an early end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOSING = frozenset(b")]}")
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """What the toy can say: ``alphabet`` it likes to, ``byte_of`` is the byte of each token that is text."""
+    """The tokens of the toy: ``alphabet`` is preferred, ``byte_of`` is the byte of each token that is text."""
 
     alphabet: Sequence[int]
     byte_of: Mapping[int, int]

@@ -1,1 +1,1 @@
-"""What ops compute: the reference interpreter and the functions that it shares with the executor."""
+"""Semantics of ops: the reference interpreter and the functions that it shares with the executor."""

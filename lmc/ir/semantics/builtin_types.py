@@ -1,4 +1,4 @@
-"""What the types of its arguments tell about a call of a pure builtin: the type it gives, and that it can't raise."""
+"""Types of calls of pure builtins, by those of their arguments, and proofs that a call can't raise."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class PureBuiltin:
     is_safe: Safe = never_safe
 
     def may_raise(self, types: Sequence[Type], keywords: Sequence[str] = ()) -> bool:
-        """Whether it can raise on values of ``types``, the last of them given as ``keywords``."""
+        """Return True if it can raise on values of ``types``, the last of them given as ``keywords``."""
         return bool(keywords) or not self.is_safe(types)
 
 

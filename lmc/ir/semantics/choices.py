@@ -1,4 +1,4 @@
-"""What a select chooses from, and branches: the same checks, with the same words, wherever they become known."""
+"""Checks of the choices of a select and of branch counts, with one wording at capture, compile and run time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def checked_choice(choice: Any, location: Location | None = None) -> str:
 
 
 def checked_branch_count(count: Any, location: Location | None = None) -> int:
-    """How many branches a fork has. Raises ``CaptureError`` for what is no whole number, and for one below 0."""
+    """Return the number of branches of a fork. Raises ``CaptureError`` unless it is an int of at least 0."""
     if type(count) is not int or count < 0:
         given = f"fork({reprlib.repr(count)})"
         raise CaptureError(

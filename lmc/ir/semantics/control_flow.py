@@ -1,7 +1,7 @@
-"""What ops with regions compute, given what running a region gives.
+"""Semantics of ops with regions, given the results of their regions.
 
-The functions here run nothing themselves. The interpreter runs regions one after the other through ``run``; an executor
-that runs them at the same time takes the parts: which elements there are, and what becomes of what they yield.
+The functions here run nothing themselves. The interpreter runs regions one after the other through ``run``; a
+concurrent executor uses the parts: the elements, and the combination of yielded values.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def run(op: Op, environment: Environment, run_region: RunRegion) -> tuple[Any, .
 
 
 def given(values: Sequence[Attribute | Value], environment: Environment) -> tuple[Any, ...]:
-    """What values and literals are."""
+    """Return the values of operands and literals."""
     return tuple(environment[value] if isinstance(value, Value) else value for value in values)
 
 
 def region_results(end: Op, environment: Environment) -> tuple[Any, ...]:
-    """What the terminator of a region that does not leave hands on; of ``cf.condition`` its flag first."""
+    """Return the values of a terminator that does not leave; of ``cf.condition`` its flag first."""
     if isinstance(end, ConditionOp):
         return (environment[end.flag], *given(end.values, environment))
     if isinstance(end, YieldOp):
@@ -96,7 +96,7 @@ def race_results(yielded: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def catches(op: TryOp, error: BaseException) -> bool:
-    """Whether a ``cf.try`` turns ``error`` into values."""
+    """Return True if a ``cf.try`` turns ``error`` into values."""
     if isinstance(error, LmcError) and error.ends_run:
         return False
     return isinstance(error, Exception) or (op.base and not isinstance(error, Left))

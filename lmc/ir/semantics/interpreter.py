@@ -24,12 +24,11 @@ from lmc.ir.usage import Usage
 
 @dataclass(frozen=True)
 class Outcome:
-    """What running a module gave.
+    """The result of running a module.
 
     ``value``, ``variables`` and ``text`` are the program's result, its names on the root context and its transcript,
-    ``messages`` the roles and contents of a chat.
-    ``broken_at`` is the ``lm.break`` that ended the run, if one did; the eager continuation starts from ``live``.
-    ``profile`` says what each op cost, and which ways were taken.
+    ``messages`` the roles and contents of a chat. ``broken_at`` is the ``lm.break`` that ended the run, if one did; the
+    eager continuation starts from ``live``. ``profile`` holds the cost of each op, and the branches taken.
     """
 
     value: Any

@@ -29,7 +29,7 @@ def _popped(items: Sequence[Any], *index: int) -> Any:
 
 
 def _changed(name: str) -> Callable[..., Any]:
-    """What a list is after its method ``name``."""
+    """Return a function from a list to the list after its method ``name``."""
 
     def changed(items: Sequence[Any], *args: Any) -> list[Any]:
         made = [*items]

@@ -19,7 +19,7 @@ REFERENCES = ("leaf", "cell", "host")
 
 @dataclass(frozen=True)
 class Live:
-    """What a run that came to ``lm.break`` hands to the eager continuation: the record and the values of its leaves."""
+    """The live-outs of a run at ``lm.break``, for the eager continuation: the record and the values of its leaves."""
 
     record: str
     values: tuple[Any, ...]

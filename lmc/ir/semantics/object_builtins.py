@@ -41,7 +41,7 @@ def lookup(name: str) -> ObjectBuiltin | None:
 FACTORIES: dict[str, Callable[[], Any]] = {
     kind.__name__: kind for kind in (list, dict, set, int, float, str, bool, tuple, deque, Counter)
 }
-"""What a ``defaultdict`` of a run may make of a key that is not there, by name."""
+"""The factories of a ``defaultdict`` of a run, by name."""
 _METHODS = frozenset(
     name
     for kind in (list, dict, set, deque, Counter, OrderedDict, defaultdict, str, tuple, frozenset, bytes, int, float)

@@ -1,4 +1,4 @@
-"""What each op computes, given an engine's answers.
+"""Semantics of each op, given an engine's answers.
 
 The functions here are pure: they build requests from operand values and results from an engine's answers. Interpreter,
 eager mode and executor differ only in how they wait for the engine, so they can't differ in meaning.
@@ -136,7 +136,7 @@ def generation_results(
 
 
 def forced_generation(op: SamplingOp, token_ids: Sequence[int], tokenizer: Tokenizer) -> Generation:
-    """Return what an engine gives where a constraint allows only ``token_ids``, as far as a program sees it."""
+    """Return an engine's result, in its visible parts, under a constraint that allows only ``token_ids``."""
     if not token_ids:
         return Generation((), "", "eos")
     endless = replace(op.sampling, max_tokens=len(token_ids), min_tokens=0, stop=(), stop_token_ids=())

@@ -1,4 +1,4 @@
-"""What ``lm.select`` asks an engine to score, and which choice wins."""
+"""The scores that ``lm.select`` asks an engine for, and the winning choice."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def choices_of(op: SelectOp, environment: Mapping[Value, Any]) -> list[str]:
 def requests_of(
     op: SelectOp, context: Context, choices: Sequence[str], *, op_id: str, instance: int, context_length: int
 ) -> list[ScoreRequest]:
-    """What to score: the choices after the context; for the unconditional method also after nothing.
+    """Return the requests: the choices after the context; for the unconditional method also after nothing.
 
-    ``op_id`` is the op's ``runtime_id``, ``context_length`` the engine's, in tokens.
-    Raises ``ContextLengthError`` for a prompt that is much longer than the context.
+    ``op_id`` is the op's ``runtime_id``, ``context_length`` the engine's, in tokens. Raises ``ContextLengthError`` for
+    a prompt that is much longer than the context.
     """
     context.check_fits(context_length)
     prompt, continuations = context.choices(choices)

@@ -1,6 +1,6 @@
 """Host calls in regions that may start before it is known whether those run: which, with what, and after what.
 
-A call that starts early is one that a run may need: where its way is not taken, nobody asks what it gave. So only calls
+A call that starts early is speculative: if its branch is not taken, its result is dropped. So only calls
 that change nothing may start early, and none before what they must not overtake has ended (``lmc.ir.ordering``).
 """
 
@@ -34,7 +34,7 @@ class Arm:
 
     @property
     def is_predicted(self) -> bool:
-        """Return whether it is worth to start for it what may be in vain. Where nothing is known, it is."""
+        """Return True if speculation is likely to pay; so it is without a known probability."""
         known = self.cond.probability
         if known is None:
             return True
@@ -78,7 +78,7 @@ class EarlyStart:
 
 
 def early_starts(ops: Sequence[Op], objects: Objects) -> list[EarlyStart]:
-    """Those among the calls marked ``early``, in the regions of a block's ops, that may start in this block.
+    """Return the calls marked ``early``, in the regions of a block's ops, that may start in this block.
 
     ``objects`` are those of ``lmc.ir.ordering.waits_of``.
     """
@@ -105,7 +105,7 @@ def calls_ahead(op: RegionOp, is_wanted: IsWanted, objects: Objects) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How the walk came to a block, and what stands before it there."""
+    """The path of the walk to a block."""
 
     arms: tuple[Arm, ...] = ()
     rounds: Place = ()

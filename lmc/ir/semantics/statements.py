@@ -1,4 +1,4 @@
-"""What statements of Python's do with values that only a run knows, with the errors that Python raises."""
+"""Semantics of Python statements on values of a run, with the errors that Python raises."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _unpack_starred(items: Any, before: int, after: int) -> list[Any]:
 RAISING = frozenset({"raise", "raise_while"})
 """The builtins that stand for ``raise``."""
 CONVERSIONS: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
-"""What makes numbers of texts, by name."""
+"""Conversions from texts to numbers, by name."""
 # ``a, b = items`` by how many names there are; what does not fit raises what Python says then.
 UNPACKING: dict[int, Callable[[Any], list[Any]]] = {2: _unpack_two, 3: _unpack_three, 4: _unpack_four}
 STATEMENT_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (

@@ -1,4 +1,4 @@
-"""Where in a text an error is: line, column and the line itself with a caret under the place."""
+"""The place of an error in a text: line, column and the line itself with a caret."""
 
 from __future__ import annotations
 

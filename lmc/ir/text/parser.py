@@ -118,7 +118,7 @@ def _syntax_error(source: Source, error: exceptions.UnexpectedInput) -> ParseErr
         expected = _readable(error.expected)
         if token.type == "$END":
             return source.error(
-                "the text ends too early", remedy=f"go on with {expected}", start=len(source.text.rstrip())
+                "the text ends too early", remedy=f"continue with {expected}", start=len(source.text.rstrip())
             )
         start = token.start_pos or 0
         return source.error(

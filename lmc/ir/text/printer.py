@@ -81,7 +81,7 @@ def print_attribute(value: Attribute) -> str:
 
 
 def is_word(text: str) -> bool:
-    """Whether ``text`` can stand as a bare word among operands."""
+    """Return True if ``text`` can be a bare word among operands."""
     return _WORD.fullmatch(text) is not None and text not in RESERVED_WORDS
 
 

@@ -254,7 +254,7 @@ class _FieldsReader:
         return self._read.error(first, cause, remedy)
 
     def _form(self) -> str:
-        """How the op's operands are written."""
+        """Return the textual form of the op's operands."""
         forms = {"operand": "%{}", "operands": "(%{} …)", "parts": "[{} …]", "arguments": "({} …)"}
         written = [
             f"a keyword ({field.name})" if field.keyword else forms[field.kind].format(field.name)

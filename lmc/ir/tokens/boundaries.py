@@ -1,9 +1,9 @@
-"""Where the tokens of a text are final, whatever text is appended to it: proven for the tokenizers known here.
+"""Final token boundaries: places in a text that appended text can't change, proven for the tokenizers known here.
 
-Two steps of a tokenizer look at what follows a place. Its pre-tokenizer cuts the text into words; for the patterns
-below the boundary two words before the end is final. Its normalizer may join a character with marks that follow it, as
-NFC does. No form of Unicode normalization joins an ASCII character to what stands before it, so all that stands before
-one is normalized the same whatever follows.
+Two steps of a tokenizer look ahead. Its pre-tokenizer cuts the text into words; for the patterns below the boundary two
+words before the end is final. Its normalizer may join a character with marks that follow it, as NFC does. No form of
+Unicode normalization joins an ASCII character to preceding text, so all text before one is normalized the same whatever
+follows.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _LAST_ASCII = re.compile(r"[\x00-\x7f][^\x00-\x7f]*\Z")
 
 
 def has_stable_words(definition: dict[str, Any]) -> bool:
-    """Whether the tokenizer of a ``tokenizer.json`` gives normalized text word boundaries that stay."""
+    """Return True if the tokenizer of a ``tokenizer.json`` has stable word boundaries in normalized text."""
     return _is_stable(definition.get("pre_tokenizer"))
 
 
 def normalizes_stably(definition: dict[str, Any]) -> bool:
-    """Whether its normalizer leaves alone what stands before an ASCII character; true where it has none."""
+    """Return True if the normalizer, if any, leaves text before an ASCII character alone."""
     normalizer = definition.get("normalizer")
     if normalizer is None:
         return True
@@ -75,7 +75,7 @@ def before_last_ascii(text: str) -> str:
 
 
 def _is_stable(pre_tokenizer: Any) -> bool:
-    """Whether the pre-tokenizer is one of those whose early boundaries are proven final."""
+    """Return True if the early boundaries of the pre-tokenizer are proven final."""
     if not isinstance(pre_tokenizer, dict):
         return False
     kind = pre_tokenizer.get("type")
@@ -124,7 +124,7 @@ def _members(part: Any, field: str) -> list[dict[str, Any]] | None:
 
 
 def _keeps_characters(pre_tokenizer: Any) -> bool:
-    """Whether each character of the normalized text is part of some word."""
+    """Return True if each character of the normalized text is part of some word."""
     members = _members(pre_tokenizer, "pretokenizers")
     return members is not None and all(
         member.get("type") in _KEEPING_PRE_TOKENIZERS

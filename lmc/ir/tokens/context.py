@@ -56,7 +56,7 @@ class Context:
 
     @property
     def is_chat(self) -> bool:
-        """Whether any role message was opened."""
+        """True if any role message was opened."""
         return self.role is not None or bool(self.messages)
 
     def text(self, text: str) -> Context:
@@ -129,8 +129,8 @@ class Context:
     def stable_prefix(self) -> tuple[int, ...]:
         """The leading tokens that stay the same whatever is appended to this context (DESIGN.md).
 
-        A template is asked how it renders this context with another turn after it; where it would change what stands
-        in the open turn, only what comes before that turn counts.
+        The template renders this context with another turn after it; if that changes the text
+        of the open turn, only the tokens before that turn count.
         """
         if not self.is_chat:
             tokens = self.tokens if self.parts else Tokens()
@@ -175,9 +175,9 @@ class Context:
         return self._segments_text(self._rendered) + parts_text(self.parts)
 
     def added_since(self, before: Context) -> str:
-        """What was appended to ``before`` to make it this context: to its open turn, or to the raw completion.
+        """Return the text appended to ``before`` to make it this context: to its open turn, or to the raw completion.
 
-        Raises ``CaptureError`` where messages were opened or closed in between: what they hold is no text alone.
+        Raises ``CaptureError`` if messages were opened or closed in between: their contents are not text alone.
         """
         opened = before._opened
         same_turn = len(self.messages) == len(before.messages) and self.role in (before.role, opened.role)
@@ -203,7 +203,7 @@ class Context:
 
     @property
     def rendered_whole(self) -> bool:
-        """Whether the last prompt had to be rendered anew because the template is not prefix-stable here."""
+        """True if the last prompt was rendered anew because the template is not prefix-stable here."""
         opened = self._opened
         return opened.is_chat and opened.synced is not None and opened._tail() is None
 
@@ -224,7 +224,7 @@ class Context:
 
     @cached_property
     def _is_open_stably(self) -> bool:
-        """Whether the open turn keeps its text once it is closed. White space at its end may go: templates trim."""
+        """Return True if closing the open turn keeps its text. White space at its end may go: templates trim."""
         assert self.role is not None, "a turn is open"
         slot = ChatTemplate.slot(len(self.messages))
         if any(isinstance(part, Generated) for part in self.parts):
@@ -237,7 +237,7 @@ class Context:
         )
 
     def _goes_on_from(self, rendered: str, messages: Sequence[Message]) -> bool:
-        """Whether ``messages`` and another turn render to something that starts with ``rendered``."""
+        """Return True if ``messages`` and another turn render to something that starts with ``rendered``."""
         following = (self._next_prefix(messages, role) for role in ("assistant", "user"))
         return all(whole is None or whole.startswith(rendered) for whole in following)
 
@@ -271,7 +271,7 @@ class Context:
         return Tokens(), (*self._fill(self._rendered), *self.parts)
 
     def _tail(self) -> tuple[str, tuple[Part, ...]] | None:
-        """What follows the synced state: template text, then parts. None where the template is not prefix-stable."""
+        """Return template text and parts after the synced state; None if the template is not prefix-stable."""
         synced = self.synced
         if synced is None:
             return None

@@ -1,4 +1,4 @@
-"""When a generation ends and what of it is kept: stop strings across token borders, partial UTF-8, streaming.
+"""The end of a generation and its kept part: stop strings across token borders, partial UTF-8, streaming.
 
 One ``Stopper`` follows one generation token by token. Engines share it, so they can't differ in what a stop keeps.
 """
@@ -50,7 +50,7 @@ class Stopper:
 
     @property
     def text_is_exact(self) -> bool:
-        """Whether the text of the kept tokens says which bytes they are."""
+        """True if the text of the kept tokens determines their bytes."""
         kept = self._kept_tokens()
         return "\ufffd" not in self._text and self._boundary(kept).whole
 

@@ -275,7 +275,7 @@ def _checked(value: Any) -> Any:
 
 
 class _Rounds:
-    """What a loop iterates over, known to have ``__len__``: each round is charged ``cost`` steps."""
+    """The items of a loop, known to have ``__len__``: each round is charged ``cost`` steps."""
 
     def __init__(self, items: Any, cost: int) -> None:
         self._items = items

@@ -53,7 +53,7 @@ class Tokenizer:
     chat_template: str | None = field(default=None, repr=False)
     template_variables: tuple[tuple[str, str], ...] = ()
     folder: str = field(default="", repr=False, compare=False)
-    """Where it was read from, for error messages."""
+    """The folder it was read from, for error messages."""
 
     @classmethod
     def from_json(
@@ -121,7 +121,7 @@ class Tokenizer:
 
     @property
     def start_ids(self) -> tuple[int, ...]:
-        """What stands before an otherwise empty prompt: BOS, else an end token."""
+        """The prefix of an otherwise empty prompt: BOS, else an end token."""
         start = self.bos_id if self.bos_id is not None else next(iter(self.eos_ids), None)
         if start is None:
             raise InputError(
@@ -194,7 +194,7 @@ class Tokenizer:
         return tuple(token_id for token_id, (start, _) in tokens if start < boundary)
 
     def exceeds(self, text: str, count: int) -> bool:
-        """Whether ``text`` surely has more than ``count`` tokens, whatever follows it.
+        """Return True if ``text`` surely has more than ``count`` tokens, whatever follows it.
 
         False for a text whose tokens are not certain from its beginning and its length, and for one of up to
         ``ENCODED_AT_ONCE`` characters for each of the tokens: these have to be encoded. Time is linear in ``count``,
@@ -292,7 +292,7 @@ def _default_template(entry: Any) -> Any:
 
 
 def _adds_bos(definition: str, config: dict[str, Any], bos_token: str | None) -> bool:
-    """Whether this tokenizer starts a raw completion with BOS: by its flag, else by its post-processor."""
+    """Return True if this tokenizer starts a raw completion with BOS: by its flag, else by its post-processor."""
     if bos_token is None:
         return False
     flag = config.get("add_bos_token")

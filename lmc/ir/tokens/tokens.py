@@ -44,7 +44,7 @@ class Tokens:
         return Tokens(self.settled + tuple(chunks), pending) if chunks else Tokens(self.settled, pending)
 
     def exceeds(self, parts: Iterable[Part | SpecialToken], tokenizer: Tokenizer, count: int) -> bool:
-        """Whether there are surely more than ``count`` tokens after ``parts``, which are not encoded for that."""
+        """Return True if there are surely more than ``count`` tokens after ``parts``, without encoding them."""
         if len(self.settled) > count:
             return True
         pending = [self.pending]

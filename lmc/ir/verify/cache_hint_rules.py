@@ -34,7 +34,7 @@ class Origins:
 
 
 def uses_cache(op: Op) -> bool:
-    """Whether the op needs, for the contexts among its operands, what is in the cache: at once or further on."""
+    """Return True if the op needs cached tokens of the contexts among its operands: at once or further on."""
     return op.billable or isinstance(op, PrefillOp | RegionOp | YieldOp | ConditionOp)
 
 
@@ -68,7 +68,7 @@ class KvHintRules:
             for value in op.operands:
                 if value.type == CTX and self._origins.of(value) in self._freed:
                     origin = self._origins.of(value)
-                    raise op.fail(f"it goes on from {origin}, which is freed above", "free it after its last use")
+                    raise op.fail(f"it starts from {origin}, which is freed above", "free it after its last use")
         self._origins.add(op)
 
     def _check_hint(self, op: KvHint) -> None:

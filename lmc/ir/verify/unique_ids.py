@@ -22,7 +22,7 @@ _UNKNOWN: Any = object()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Way:
-    """An op stands in one of some regions of ``op``, or behind ``op`` where only these go on; ``outer`` as well."""
+    """An op is in one of some regions of ``op``, or behind ``op`` where only these continue; ``outer`` as well."""
 
     op: RegionOp
     regions: frozenset[int]
