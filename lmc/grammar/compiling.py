@@ -45,7 +45,7 @@ def compile(  # the name by which users know it
             512 MiB; an ``IndexStore`` has another limit.
 
     Returns:
-        The constraint, as far as it is needed to start: states, masks and indexes are made when they are asked for.
+        The constraint; its states, masks and indexes are computed on demand.
 
     Warns where a keyword of a schema is likely misspelt, and so restricts nothing.
 

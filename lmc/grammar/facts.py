@@ -1,7 +1,7 @@
-"""What there is to say of a constraint: how large it is, how long outputs are, what one looks like.
+"""Facts about a constraint: its size, the lengths of its outputs, an example.
 
-What is told is true: exact, or (``longest_tokens``) a bound. What would take too long to find out is None. Nothing
-depends on the machine.
+Facts are exact, or (``longest_tokens``) a bound; None where they would take too long to compute. They do not depend on
+the machine.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ MAX_WORK_OF_SHARE = 40_000  # likewise; of the steps along the example
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What there is to say of a constraint over one vocabulary. None is unknown unless it says otherwise.
+    """Facts about a constraint over one vocabulary. None is unknown unless noted otherwise.
 
     ``states``, ``token_classes``, ``masks`` (that differ) and ``table_bytes`` are those of the token index. Outputs
     have at least ``shortest_tokens`` and at most ``longest_tokens`` tokens; None for ``longest_tokens``: no bound is
-    known. ``only`` is the output, where there is but one. ``example`` is some output; ``forced_share`` says which
-    part of its tokens had to follow, given those before.
+    known. ``only`` is the output, where there is but one. ``example`` is some output; ``forced_share`` is the share of
+    its tokens that were forced.
     """
 
     kind: Literal["regular", "context-free"]
@@ -55,7 +55,7 @@ class Facts:
 
 
 class TokenState(Protocol):
-    """What is needed of a state."""
+    """The used part of a state."""
 
     def advance(self, token_id: int) -> TokenState: ...
 
@@ -63,7 +63,7 @@ class TokenState(Protocol):
 
 
 class Regular(Protocol):
-    """What is needed of a ``RegularConstraint``."""
+    """The used part of ``RegularConstraint``."""
 
     vocabulary: Vocabulary
     digest: str

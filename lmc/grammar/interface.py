@@ -1,4 +1,4 @@
-"""What a generation may say, over the tokens of one vocabulary: what all kinds of constraints have."""
+"""The common interface of constraints over the tokens of one vocabulary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmc.grammar.vocabulary.vocabulary import Vocabulary
 
 
 class TokenState(Protocol):
-    """Where a generation stands in a constraint: see ``State`` (`constraint.py`)."""
+    """The state of a generation in a constraint: see ``State`` (`constraint.py`)."""
 
     @property
     def accepting(self) -> bool: ...
@@ -30,10 +30,10 @@ class TokenState(Protocol):
 
 
 class Constraint(ABC):
-    """What a generation may say, for one vocabulary. ``digest`` names what it says; safe for threads.
+    """The allowed outputs of a generation, for one vocabulary. ``digest`` identifies them; safe for threads.
 
     ``narrowed`` are the keywords of a schema that are enforced by fewer values than they allow, by JSON pointer, each
-    with what is produced.
+    with the values produced.
     """
 
     def __init__(self, vocabulary: Vocabulary, digest: str, narrowed: Mapping[str, str] | None = None) -> None:

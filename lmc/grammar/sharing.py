@@ -42,7 +42,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Built:
-    """A constraint as far as it could be worked out ahead of time.
+    """A constraint, with the parts that could be computed ahead of time.
 
     ``facts`` are what there is to say of it. ``unbuilt`` is why it has no complete index (None: it has one): it is
     enforced all the same, and masks are made as generations reach them. Constraints with one ``language`` allow the

@@ -1,4 +1,4 @@
-"""What a user constrains a generation by, in one canonical form: the key under which everything made of it is kept."""
+"""The sources of constraints in one canonical form: the cache key of everything made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How characters become bytes: what stands between a pattern over characters and an automaton over bytes."""
+"""Encodings of characters as bytes: between a pattern over characters and an automaton over bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Alphabet(ABC):
 
     @abstractmethod
     def encode_new(self, arena: Arena, charset: CharSet) -> Node:
-        """What ``encode`` keeps: one character of a set that it has not seen in this arena."""
+        """Encode a character of a set that is not cached in this arena yet."""
 
 
 class Utf8(Alphabet):

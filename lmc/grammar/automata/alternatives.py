@@ -10,7 +10,7 @@ _DEPTH = 2  # parts in front of a repeat that are looked at
 
 
 class Making(Protocol):
-    """What is needed of an ``Arena``."""
+    """The used part of ``Arena``."""
 
     epsilon: Node
 

@@ -52,11 +52,11 @@ class Automaton:
         self._longest: int | None = None
         resolved = self._derivatives.resolved(root)
         self.is_empty = resolved.kind is Kind.EMPTY
-        """Whether there is no output at all; then state 0 neither accepts nor leads anywhere."""
+        """True if there is no output at all; then state 0 neither accepts nor leads anywhere."""
         if self.is_empty:
             self._root = arena.empty
         self.is_recursive = any(references(resolved))
-        """Whether values nest without bound, so that there is no end of states."""
+        """True if values nest without bound, so that there is no end of states."""
         self._shortest = ShortestStrings()
         self._runs_of_parts: dict[Node, Run] = {}
         self._state(resolved)

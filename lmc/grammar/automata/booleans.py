@@ -18,7 +18,7 @@ _STEPS_OF_WORK = 100  # steps of `Arena.spend` that take as long as one of `Aren
 
 
 class Strings:
-    """What follows the states of an automaton; in how many characters, where ``lengths`` counts them."""
+    """The texts after states of an automaton; with bounds on their characters if ``lengths`` counts them."""
 
     def __init__(self, dfa: Dfa, lengths: Lengths | None = None) -> None:
         self.dfa = dfa
@@ -27,11 +27,11 @@ class Strings:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the automaton says all there is: nothing is counted beside it."""
+        """True if the automaton decides alone, without counts beside it."""
         return self._lengths is None
 
     def accepts(self, state: int, low: int) -> bool:
-        """Whether the empty string may follow where ``low`` characters have to."""
+        """Return True if the empty string may follow and ``low`` is 0."""
         return not low and bool(self.dfa.accepting[state])
 
     def arcs(self, state: int, low: int, high: int | None) -> list[tuple[int, int, int, int | None]]:
@@ -164,7 +164,7 @@ class Resolution:
         return intersection([self._dfa(part) for part in parts], self._arena.spend)
 
     def _count(self, part: Node) -> Count | None:
-        """What a part says of lengths, where it says nothing else."""
+        """Return the bounds on the length of a part that restricts nothing else, or None."""
         if part.kind is not Kind.REPEAT or (part.low <= 1 and part.high is None):
             return None
         (character,) = part.parts
@@ -173,7 +173,7 @@ class Resolution:
         return Count(character, part.low, inf if part.high is None else part.high) if is_code else None
 
     def _is_inside(self, part: Count, other: Count) -> bool:
-        """Whether one set of characters holds all of another."""
+        """Return True if one set of characters holds all of another."""
         if part.character is other.character:
             return True
         rest = self._dfa(other.character).complement(self._arena.spend)

@@ -79,7 +79,7 @@ class CharSet:
         return at >= 0 and code <= self.ranges[at][1]
 
     def __len__(self) -> int:
-        """How many characters."""
+        """Return the number of characters."""
         return sum(last - first + 1 for first, last in self.ranges)
 
     def __bool__(self) -> bool:
@@ -190,7 +190,7 @@ def _all_characters() -> str:
 
 @cache
 def _unicode_class(runs: str) -> CharSet:
-    """What a class of `re` holds, asked of `re` itself, which finds its runs in milliseconds."""
+    """Return the characters of a class of `re`, asked of `re` itself, which finds its runs in milliseconds."""
     return CharSet((found.start(), found.end() - 1) for found in re.finditer(runs, _all_characters()))
 
 

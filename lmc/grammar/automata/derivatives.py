@@ -44,7 +44,7 @@ class Derivatives:
     def unbounded(self, node: Node, reach: int) -> Node:
         """A node with the same beginnings of up to ``reach`` bytes: lengths whose end is farther off have none.
 
-        So the states of a long text, one for each length that is left, are one as far as a token can tell.
+        So the states of a long text, one for each remaining length, are one within the length of a token.
         """
         match node.kind:
             case Kind.STATE:

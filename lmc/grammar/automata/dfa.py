@@ -279,7 +279,7 @@ class Lengths:
         return len(self._levels) - self.period if self.period else None
 
     def reaches(self, state: int, low: int, high: int | None) -> bool:
-        """Whether a state can come to an end in ``low`` to ``high`` more characters."""
+        """Return True if a state can come to an end in ``low`` to ``high`` more characters."""
         if not low:
             return high is None or int(self.shortest[state]) <= high
         known = len(self._levels)

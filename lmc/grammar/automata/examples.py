@@ -67,5 +67,5 @@ class Sampler:
 
 
 def _stopping(length: int) -> float:
-    """How likely an output ends where it may, by its length so far."""
+    """Return the probability that an output ends where it may, by its length so far."""
     return 0.0 if length < 2 else min(0.15 + length / 100, 0.8)

@@ -13,7 +13,7 @@ ALL_BYTES = (1 << 256) - 1
 
 
 class Kind:
-    """What a node is. Plain integers: an enumeration's members take many times as long to look up."""
+    """The kinds of nodes. Plain integers: an enumeration's members take many times as long to look up."""
 
     EMPTY = 0  # no string at all
     EPSILON = 1  # the empty string

@@ -24,7 +24,7 @@ Run = tuple[int, int]
 
 
 RUN = np.dtype([("groups", np.uint64), ("length", np.int32), ("next", np.int32)])
-"""What is known of the run of a state, as in native/walk.c.
+"""The run of a state, as in native/walk.c.
 
 Any ``length`` bytes of ``groups``, a bit each, may follow; 0 where no run is known. Where ``next`` is not -1, the state
 counts: it is the one after a byte of the run, only bytes of the run lead there, and but for these any byte leads from

@@ -1,4 +1,4 @@
-"""What can be seen in a description for pydantic's core."""
+"""Queries on pydantic's core schemas."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def function_of(core: Core) -> Callable[..., Any]:
 
 
 class Encoded:
-    """What is below validators of lengths: ``kind`` is the type at the bottom, ``encoder`` that of encoded bytes.
+    """The type below validators of lengths: ``kind`` is the type at the bottom, ``encoder`` that of encoded bytes.
 
-    ``low`` and ``high`` are the lengths that are asked of the value when it is decoded.
+    ``low`` and ``high`` bound the length of the decoded value.
     """
 
     def __init__(self, core: Core) -> None:
@@ -47,7 +47,7 @@ class Encoded:
 
 
 def is_hashable(core: Core, definitions: Mapping[str, Core]) -> bool:
-    """Whether every value of a type has a hash; what is not known counts as one that has."""
+    """Return True if every value of a type has a hash; an unknown type counts as hashable."""
     kind = core.get("type")
     if kind in ("list", "set", "dict", "typed-dict", "generator", "deque", "counter", "ordered-dict"):
         return False

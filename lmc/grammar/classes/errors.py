@@ -1,4 +1,4 @@
-"""What is said of a type for which there is no schema."""
+"""Errors for types without a schema."""
 
 from __future__ import annotations
 

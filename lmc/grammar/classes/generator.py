@@ -1,4 +1,4 @@
-"""From what pydantic's core is told of a type to a JSON Schema, kind by kind."""
+"""From pydantic's core schema of a type to a JSON Schema, kind by kind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _ClassSchema(GenerateJsonSchema):
 
     @property
     def mode(self) -> JsonSchemaMode:
-        """What is read, also of a class whose schema is to be that of what it writes."""
+        """The mode for reading, also of a class whose schema is to be that of its output."""
         return "validation"
 
     @contextmanager
@@ -174,7 +174,7 @@ class _ClassSchema(GenerateJsonSchema):
         return made
 
     def _is_changed(self, keys: Core) -> bool:
-        """Whether different texts may become the same key."""
+        """Return True if different texts may become the same key."""
         config = self._config
         given = {
             "strip_whitespace": config.str_strip_whitespace,

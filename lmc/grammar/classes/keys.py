@@ -12,9 +12,9 @@ _SCALARS = ("integer", "number", "boolean")
 
 
 def key_schema(schema: JsonSchema, resolve: Callable[[JsonSchema], JsonSchema]) -> JsonSchema | None:
-    """What says of a text that it is a key of the type that ``schema`` describes; None if any text is.
+    """Return a schema for the texts that are keys of the type that ``schema`` describes; None if any text is.
 
-    Raises ``UnsupportedTypeError`` for types that no text can stand for.
+    Raises ``UnsupportedTypeError`` for types without a text form.
     """
     plain = {name: value for name, value in resolve(schema).items() if name not in ("title", "description")}
     choices = plain.get("anyOf") or plain.get("oneOf")
@@ -48,7 +48,7 @@ def _any_of(choices: list[JsonSchema], resolve: Callable[[JsonSchema], JsonSchem
 
 
 def is_spelled_once(schema: JsonSchema | None) -> bool:
-    """Whether different texts are different keys."""
+    """Return True if different texts are different keys."""
     if schema is None:
         return True
     if "anyOf" in schema:

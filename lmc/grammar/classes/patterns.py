@@ -16,7 +16,7 @@ STRIPPED = r"^(?:\S(?:[\s\S]*\S)?)?$"
 
 
 def not_below(text: str, *, is_open: bool = False) -> str:
-    """What begins with a text that has digits in the places of ``text`` and is not less; no more than begins."""
+    """Return a pattern for the beginning of texts that have digits in the places of ``text`` and are not less."""
     return "|".join([*_beyond(text, "9"), *([] if is_open else [re.escape(text)])])
 
 
@@ -26,7 +26,7 @@ def not_above(text: str, end: str, *, is_open: bool = False) -> str:
 
 
 def _beyond(text: str, last: str) -> list[str]:
-    """What agrees with the text up to a digit that is nearer to ``last``."""
+    """Return alternatives that agree with the text up to a digit that is nearer to ``last``."""
     found: list[str] = []
     for at, character in enumerate(text):
         if character.isdecimal() and character != last:

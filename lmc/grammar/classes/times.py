@@ -1,6 +1,6 @@
 """Dates, times and durations within bounds, as formats and patterns.
 
-A bound on a moment is kept to in whole seconds: of two moments in the second of the bound not all are told apart.
+A bound on a moment is enforced in whole seconds: within the second of the bound, moments are not always distinguished.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _in_utc(bound: datetime) -> datetime:
 
 
 def _is_past(constraints: Constraints) -> bool:
-    """Whether it has to be in the past. Raises ``UnsupportedTypeError`` for the future."""
+    """Return True if it has to be in the past. Raises ``UnsupportedTypeError`` for the future."""
     now = constraints.get("now_op")
     if now == "future":
         raise UnsupportedTypeError(

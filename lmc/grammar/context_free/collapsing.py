@@ -12,7 +12,7 @@ def regular_node(rules: Rules) -> Node | None:
     """The node of trimmed, non-empty rules; None where they nest, or where something is ignored between terminals.
 
     A rule may refer to itself at one end of its alternatives, at the same end in all of them: that is a repetition.
-    None too where the node would be too large: rules that stand in many places are written out in each of them.
+    None too where the node would be too large: rules with many uses are expanded in each of them.
     """
     if rules.skipped is not None:
         return None

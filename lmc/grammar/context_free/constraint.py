@@ -35,7 +35,7 @@ _Path: TypeAlias = "tuple[_Path, int] | None"
 
 
 class ContextFreeState:
-    """Where a generation stands in a ``ContextFreeConstraint``. Immutable to its users and shared by all generations.
+    """The state of a generation in a ``ContextFreeConstraint``. Immutable to its users and shared by all generations.
 
     Generations that took the same tokens have the same state as long as anyone holds it, or it was used lately.
     Matchers are kept for the last states only; a state without one finds its place again by the tokens that led to it.

@@ -127,7 +127,7 @@ def _repeats(low: int, high: int | None) -> str:
 
 
 def _ranges(mask: int) -> str:
-    """A byte set as what stands in a character class."""
+    """Return a byte set as the inside of a character class."""
     ranges: list[str] = []
     byte = 0
     while mask >> byte:

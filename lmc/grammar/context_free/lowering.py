@@ -73,7 +73,7 @@ class _Lowering:
         return Rules(self._alternatives, START, Derivatives(self._arena), between), self._names
 
     def _check_unused(self) -> None:
-        """What is wrong is told where nothing refers to it too. A template means nothing without its arguments."""
+        """Report errors in unreferenced rules, too. A template means nothing without its arguments."""
         for definition in self._grammar.definitions.values():
             if definition.parameters:
                 continue

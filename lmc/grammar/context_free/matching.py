@@ -45,7 +45,7 @@ _EXCEEDED = {
 
 
 class _Tokens:
-    """What ``TokenizerWrapper`` asks for. The last token is the end of the text; those without bytes are special."""
+    """The tokens for ``TokenizerWrapper``. The last one is the end of the text; those without bytes are special."""
 
     bos_token_id = None
 
@@ -115,7 +115,7 @@ def first_bytes(vocabulary: Vocabulary) -> NDArray[np.int16]:
 
 
 class Matcher:
-    """Where a text stands in a grammar. Changes with every token; ``copy`` is independent of it."""
+    """The state of a text in a grammar. Changes with every token; ``copy`` is independent of it."""
 
     __slots__ = ("_matcher",)
 

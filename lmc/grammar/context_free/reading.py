@@ -139,7 +139,7 @@ class _Reader:
         return alternatives[0] if len(alternatives) == 1 else Choice(tuple(alternatives))
 
     def _take_bar(self) -> bool:
-        """Whether another alternative follows, here or in the next lines."""
+        """Take a ``|``; return True if another alternative follows, here or in the next lines."""
         at = self._at
         while self._tokens[at].kind == "NEWLINE":
             at += 1

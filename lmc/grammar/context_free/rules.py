@@ -87,12 +87,12 @@ class Rules:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left of it; of trimmed rules only."""
+        """True if no alternative is left; of trimmed rules only."""
         return not self.alternatives
 
     @cached_property
     def terminals(self) -> list[Node]:
-        """All terminals, each once, in the order in which they stand in the rules."""
+        """All terminals, each once, in the order of the rules."""
         nodes = (base(symbol) for name in self.alternatives for each in self.alternatives[name] for symbol in each)
         return list(dict.fromkeys(node for node in nodes if isinstance(node, Node)))
 
@@ -133,7 +133,7 @@ class Rules:
         return frozenset(found)
 
     def may_be_empty(self, symbol: Symbol) -> bool:
-        """Whether a symbol has the empty text."""
+        """Return True if a symbol has the empty text."""
         return self._may_be_empty(symbol, self.nullable)
 
     @cached_property

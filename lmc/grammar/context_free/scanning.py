@@ -56,5 +56,5 @@ def scan(text: str) -> list[Token]:
 
 
 def remedy_for(text: str) -> str:
-    """What to do about a text that stands where it can't."""
+    """Return the remedy for a misplaced text."""
     return _REMEDIES.get(text[:1], "see Lark's grammar reference")

@@ -91,7 +91,7 @@ class Grammar:
 
 
 def is_terminal(name: str) -> bool:
-    """Whether a name is that of a terminal: its letters are capitals."""
+    """Return True for the name of a terminal: its letters are capitals."""
     return name.lstrip("_")[:1].isupper()
 
 

@@ -1,4 +1,4 @@
-"""Terminals that never let go: the lexer takes as much as it can, so what takes all that may follow has no end."""
+"""Terminals without an end: the lexer is greedy, so a terminal that takes all that may follow never ends."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _follows(rules: Rules) -> tuple[dict[str, int], dict[str, bool]]:
 
 
 def _can_leave(node: Node, after: int, derivatives: Derivatives) -> bool:
-    """Whether some text of the node may be followed by a byte that does not make it longer."""
+    """Return True if some text of the node may be followed by a byte that does not make it longer."""
     known = {node}
     waiting = [node]
     while waiting and len(known) <= MAX_STATES:

@@ -1,4 +1,4 @@
-"""Whether the arrays of a token index are such that nothing leaves them, whoever wrote them."""
+"""Bounds checks of the arrays of a token index from any source."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _all_below(array: Numbers, bound: int) -> bool:
 
 
 def _ascend(values: Numbers, starts: Numbers) -> bool:
-    """Whether numbers ascend from each start to the next."""
+    """Return True if numbers ascend from each start to the next."""
     falls = values[1:] <= values[:-1]
     falls[starts[(starts > 0) & (starts < len(values))].astype(np.intp) - 1] = False
     return not falls.any()

@@ -1,10 +1,10 @@
-"""What every token does to every state of a complete automaton.
+"""The functions of tokens on the states of a complete automaton.
 
 A token is a partial function: it maps each state that allows it to the state after it. The function of a node of the
 trie is that of its parent followed by one byte, and equal functions are one. So there is one composition for each
 function and each class of bytes that are alike in all states, where a walk takes a step for each node and state; tokens
-with one function are a class. These functions are the transition monoid of the automaton, as far as the vocabulary
-reaches into it.
+with one function are a class. These functions are the part of the transition monoid of the automaton that the
+vocabulary reaches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_WORK = 1 << 28  # pairs of states looked at to compute functions
 
 
 def token_table(trie: Trie, columns: Columns, accepting: NDArray[np.bool_], *, all_bytes: bool) -> Table:
-    """What each state allows, out of the tokens of a trie.
+    """Return the tokens allowed in each state.
 
     Args:
         trie: the tokens.
@@ -61,7 +61,7 @@ def token_table(trie: Trie, columns: Columns, accepting: NDArray[np.bool_], *, a
 
 
 def unwritable() -> ConstraintError:
-    """What is said where tokens can't write any output of a constraint."""
+    """Return the error for a constraint whose outputs the tokens can't write."""
     return ConstraintError(
         "no output of this constraint can be written with this vocabulary",
         remedy="use a vocabulary with a token for each byte, or allow other texts",
@@ -162,7 +162,7 @@ def _without_dead_ends(functions: _Functions, accepting: NDArray[np.bool_]) -> _
     starts = np.zeros(len(functions.starts), np.int64)
     np.cumsum(np.bincount(owners[kept], minlength=len(starts) - 1), out=starts[1:])
     states, nexts = functions.states[kept], functions.nexts[kept]
-    # What was told apart only by what is gone is one function now.
+    # Functions that differed only in removed parts are equal now.
     pairs = np.stack([states, nexts], axis=1).ravel()
     numbers, firsts = _unique_slices(pairs, starts * 2, np.zeros(len(starts) - 1, np.int32))
     bounds, positions = chosen_slices(starts, firsts)

@@ -1,8 +1,8 @@
-"""Which states tokens can still lead to an end, for a vocabulary that can't write every byte.
+"""Live states for a vocabulary that can't write every byte: those from which tokens can lead to an end.
 
 The automaton has no dead ends in bytes; where a byte is no token, there may be some in tokens. A state from which no
-end is found within a budget is taken for one. All states on the path to an end that was found are live, so that no
-generation comes to a place without a token.
+end is found within a budget counts as one. All states on the path to an end that was found are live, so that every
+generation can continue.
 """
 
 from __future__ import annotations

@@ -37,17 +37,17 @@ class DeviceTables(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TokenIndex:
-    """What every state allows and where it leads. Immutable, safe for threads.
+    """The allowed tokens and the transitions of every state. Immutable, safe for threads.
 
-    States are numbered breadth first, in the order of the bytes that lead to them; 0 is the start. Tokens that no state
-    tells apart are a class: ``NEVER``, ``END``, then by their first token in the order of bytes. State s has the row
-    ``r = row_of_state[s]``, which has a shape and targets. The shape ``h = shape_of_row[r]`` consists of the blocks
-    ``blocks[block_starts[h] : block_starts[h + 1]]``, by column. Block b allows class ``32 * column_of_block[b] + i``
-    for every bit i of ``bits_of_block[b]``, and for these, ascending, ``places`` holds which of the targets it leads to
-    (one block's behind the other's): ``s + deltas[target_starts[r] + place]``. Deltas of a row ascend. The output may
-    end where ``END`` is allowed, which leads to s. Equal rows are one; so are shapes and blocks, and shapes that allow
-    the same classes have one mask, ``mask_of_shape[h]``. ``forced_byte[s]`` is the only byte that may follow where the
-    output may not end, or -1, and ``forced_delta[s]`` leads to the state after it.
+    States are numbered breadth first, in the order of the bytes that lead to them; 0 is the start. Tokens that are
+    equivalent in all states are a class: ``NEVER``, ``END``, then by their first token in the order of bytes. State s
+    has the row ``r = row_of_state[s]``, which has a shape and targets. The shape ``h = shape_of_row[r]`` consists of
+    the blocks ``blocks[block_starts[h] : block_starts[h + 1]]``, by column. Block b allows class ``32 *
+    column_of_block[b] + i`` for every bit i of ``bits_of_block[b]``, and for these, ascending, ``places`` holds which
+    of the targets it leads to (one block's behind the other's): ``s + deltas[target_starts[r] + place]``. Deltas of a
+    row ascend. The output may end where ``END`` is allowed, which leads to s. Equal rows are one; so are shapes and
+    blocks, and shapes that allow the same classes have one mask, ``mask_of_shape[h]``. ``forced_byte[s]`` is the only
+    byte that may follow where the output may not end, or -1, and ``forced_delta[s]`` leads to the state after it.
     """
 
     class_of_token: Ints  # [V]
@@ -97,11 +97,11 @@ class TokenIndex:
         return int(self.mask_of_shape[self._shape(state)])
 
     def targets(self, row: int) -> Ints:
-        """Where a row leads, less the state's own number, ascending."""
+        """Return the targets of a row, less the state's own number, ascending."""
         return self.deltas[int(self.target_starts[row]) : int(self.target_starts[row + 1])]
 
     def accepting(self, state: int) -> bool:
-        """Whether the output may end here."""
+        """Return True if the output may end here."""
         return bool(self.is_end[self._shape(state)])
 
     @cached_property
@@ -114,7 +114,7 @@ class TokenIndex:
         return found
 
     def complete(self, state: int) -> bool:
-        """Whether the output has to end here: it may, and no token may follow."""
+        """Return True if the output has to end here: it may, and no token may follow."""
         blocks = self._blocks(self._shape(state))
         return self.accepting(state) and blocks.size == 1 and int(self.bits_of_block[blocks[0]]) == 1 << END
 
@@ -142,7 +142,7 @@ class TokenIndex:
         return packed.view("<u4").astype(np.uint32, copy=False)
 
     def forced_bytes(self, state: int, limit: int = 4096) -> bytes:
-        """What has to follow: up to where the output may end, there is a choice, or ``limit`` bytes are found."""
+        """Return the forced bytes, up to a possible end or a choice, at most ``limit`` of them."""
         forced = bytearray()
         while len(forced) < limit and (byte := int(self.forced_byte[state])) >= 0:
             forced.append(byte)
@@ -178,13 +178,13 @@ class TokenIndex:
 
     @cached_property
     def place_counts(self) -> NDArray[np.int64]:
-        """How many classes each block allows."""
+        """The number of classes that each block allows."""
         halves = _BIT_COUNTS[self.bits_of_block & 0xFFFF], _BIT_COUNTS[self.bits_of_block >> 16]
         return np.add(*halves, dtype=np.int64)
 
     @cached_property
     def place_starts(self) -> NDArray[np.int64]:
-        """Where the places of each block begin, and at last how many there are."""
+        """The offset of each block's places, and at last their number."""
         starts = np.zeros(len(self.bits_of_block) + 1, np.int64)
         np.cumsum(self.place_counts, out=starts[1:])
         return starts

@@ -13,7 +13,7 @@ MAX_MASK_BYTES = 1 << 27
 
 
 class Holder(Protocol):
-    """What hands out a mask as long as it has one."""
+    """Hands out its mask while it has one."""
 
     words: Words | None
 

@@ -1,4 +1,4 @@
-"""Where generations stand in an automaton over the tokens of one vocabulary, each state once."""
+"""States of generations in an automaton over the tokens of one vocabulary, each state once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _FOLLOWING_KEPT = 1 << 20  # steps between states that are remembered, all state
 
 
 class State:
-    """Where a generation stands in a ``RegularConstraint``. Immutable to its users and shared by all generations.
+    """The state of a generation in a ``RegularConstraint``. Immutable to its users and shared by all generations.
 
-    There is one object for each state, so states of one table are equal where they are identical. What is known of
-    it is filled in when it is asked for: ``words`` (its mask), ``following`` (states by token), ``ends``, ``draft``.
+    There is one object for each state, so states of one table are equal where they are identical. Computed on demand:
+    ``words`` (its mask), ``following`` (states by token), ``ends``, ``draft``.
     """
 
     __slots__ = ("__weakref__", "accepting", "draft", "ends", "following", "number", "origin", "table", "words")
@@ -93,7 +93,7 @@ class StateTable:
         self._followed = 0
         self._next_table = next_table
         self.has_moved_in = False
-        """Whether it has states of generations that began in another table."""
+        """True if it has states of generations that began in another table."""
         # A vocabulary that can't write each byte may leave dead ends.
         self._paths: TokenPaths | None = None if vocabulary.has_all_bytes else TokenPaths(automaton, vocabulary.trie)
         if self._paths is not None:
@@ -103,7 +103,7 @@ class StateTable:
                 self._take_way_out(before, 0)
         self.start = State(self, 0, automaton.accepting(0), None)
         self._states: dict[int, State] = {0: self.start}
-        self._unbounded: dict[int, State] = {}  # what states are like as far as a token can tell
+        self._unbounded: dict[int, State] = {}  # by their behaviour within the length of a token
 
     def mask_of(self, state: State) -> Words:
         """The mask of a state that has none yet."""

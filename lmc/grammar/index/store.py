@@ -31,7 +31,7 @@ from lmc.toolchain import ForeignFolderError, own_folder, user_cache
 VERSION = 2
 MAX_FILE_BYTES = 1 << 30
 MAX_BYTES = 512 << 20  # of all files of a folder
-_ABANDONED = 24 * 3600.0  # seconds after which nobody goes on to write a file
+_ABANDONED = 24 * 3600.0  # seconds after which a partial file counts as abandoned
 _SUFFIX, _PARTIAL = ".index", ".partial"
 _MAX_HEADER_BYTES = 1 << 14
 _TYPES = frozenset({"|u1", "|i1", "<u2", "<i2", "<u4", "<i4"})
@@ -76,7 +76,7 @@ class IndexStore:
         return user_cache() / "grammar"
 
     def path(self, digest: str, vocabulary: Vocabulary) -> Path:
-        """Where the index of a constraint (by its digest) and a vocabulary is kept."""
+        """Return the path of the index of a constraint (by its digest) and a vocabulary."""
         name = hashlib.sha256(f"{VERSION} {digest} {vocabulary.digest}".encode()).hexdigest()
         return self.folder / f"{name[:40]}{_SUFFIX}"
 
@@ -203,7 +203,7 @@ def _arrays(described: Any, payload: memoryview) -> dict[str, NDArray[np.integer
 
 
 def _read(path: Path) -> bytes:
-    """What is in a regular file of the user's own."""
+    """Read a regular file of the user's own."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)  # a pipe is not waited for
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())
@@ -213,7 +213,7 @@ def _read(path: Path) -> bytes:
 
 
 def _content(header: dict[str, Any], payload: bytes | memoryview) -> str:
-    """What tells that nothing of a file was lost or changed since it was written."""
+    """Return a checksum of a file's header and payload."""
     return f"{zlib.crc32(payload, zlib.crc32(_line(header))):08x}"
 
 

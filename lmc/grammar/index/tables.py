@@ -1,4 +1,4 @@
-"""What the states of an automaton allow, as rows of classes of tokens of which all that is equal is kept once."""
+"""Transition tables of an automaton over classes of tokens; equal parts are stored once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_ENTRIES = 1 << 24  # of what differs in them
 
 
 class Table(NamedTuple):
-    """What states allow, as in ``TokenIndex``; ``class_of_token`` [V] says ``NEVER`` for EOS tokens."""
+    """The parts of a ``TokenIndex``; ``class_of_token`` [V] is ``NEVER`` for EOS tokens."""
 
     class_of_token: Ints
     row_of_state: Ints
@@ -87,7 +87,7 @@ class _Numbers:
         return number
 
     def starting(self, at: int) -> tuple[NDArray[np.int64], Ints]:
-        """What is in the sequences from ``at`` on, one sequence behind the other: bounds and numbers."""
+        """Return the sequences from ``at`` on, one behind the other: bounds and numbers."""
         starts = np.zeros(len(self.known) + 1, np.int64)
         np.cumsum([len(each) - at for each in self.known], out=starts[1:])
         return starts, np.fromiter((number for each in self.known for number in each[at:]), np.int32, int(starts[-1]))
@@ -141,7 +141,7 @@ def check(status: Ints) -> None:
 
 
 def too_large() -> ConstraintError:
-    """What is said of a constraint whose token index would not fit."""
+    """Return the error for a constraint whose token index would not fit."""
     return ConstraintError(
         "the token index of the constraint would be too large",
         remedy="use it without building the index, or give smaller bounds, ASCII classes, or fewer alternatives",

@@ -29,10 +29,10 @@ _Value = TypeVar("_Value", bound=np.generic)
 
 
 class Walk(NamedTuple):
-    """What may follow a state.
+    """The tokens that may follow a state.
 
-    ``words`` has a bit for each token that may; ``tokens`` are these and ``nexts`` where each leads, in no order that
-    means anything (empty where they were not asked for).
+    ``words`` has a bit for each token; ``tokens`` are the same ones and ``nexts`` their targets, in no particular order
+    (empty where they were not asked for).
     """
 
     words: NDArray[np.uint32]
@@ -77,7 +77,7 @@ class Trie:
         return len(self.nodes)
 
     def walk(self, automaton: Automaton, state: int, *, with_nexts: bool = False) -> Walk:
-        """The tokens that may follow a state of an automaton, whose rows are made as far as they are needed.
+        """Return the tokens that may follow a state of an automaton, whose rows are computed on demand.
 
         ``nexts`` are states of the automaton, asked for by ``with_nexts``. The caller holds the automaton's lock.
         """
@@ -130,7 +130,7 @@ class Trie:
         return Walk(packed(tokens, self.size), tokens, nexts)
 
     def children(self, nodes: Ints) -> tuple[NDArray[np.intp], Ints]:
-        """How many children each of some nodes has, and these, one node's after the other's."""
+        """Return the number of children of each of some nodes, and the children, one node's after the other's."""
         counts = self._child_counts[nodes]
         return counts, self._by_depth[ranges(self._first_children[nodes], counts)]
 
@@ -144,7 +144,7 @@ class Trie:
 
     @cached_property
     def subtrees(self) -> NDArray[np.void]:
-        """What is below each node, as in native/trie.h; one more for the end. Only where there is a compiler."""
+        """The subtree of each node, as in native/trie.h; one more for the end. Only with a compiler."""
         native = library()
         assert native is not None
         found = np.empty(len(self.nodes) + 1, _SUBTREE)
@@ -170,7 +170,7 @@ class Trie:
 
     @cached_property
     def _first_children(self) -> NDArray[np.intp]:
-        """Where the children of a node begin in ``_by_depth``: after the root come those of the nodes in that order."""
+        """The offset of each node's children in ``_by_depth``: after the root come those of the nodes in that order."""
         firsts = np.empty(len(self.nodes), np.intp)
         counts = self._child_counts[self._by_depth]
         firsts[self._by_depth] = 1 + np.cumsum(counts) - counts
@@ -201,7 +201,7 @@ class _WalkCall(ctypes.Structure):
 
 
 class _Room:
-    """What a walk needs beside its result; used by one walk after the other."""
+    """The scratch memory of a walk; used by one walk after the other."""
 
     def __init__(self, trie: Trie) -> None:
         nodes = len(trie.nodes)

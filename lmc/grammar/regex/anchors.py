@@ -1,9 +1,9 @@
-"""Where the anchors of a pattern stand: what is left of it once every anchor is proven to stand at an end.
+"""Placement of a pattern's anchors: the pattern without them, once every anchor is proven to be at an end.
 
 An item that has anchors lies between two sides (``Side``). The sides of the whole pattern are those of the match; a
-sequence hands its left side to its first part that may consume characters and its right side to the last one, after
-the anchors before and behind these have said what they say; an alternation hands both to every arm. An anchor whose
-side is ``INSIDE`` is refused, so what is accepted means the same as in `re`.
+sequence passes its left side to its first part that may consume characters and its right side to the last one, after
+applying the anchors before and behind these; an alternation passes both to every arm. An anchor whose side is
+``INSIDE`` is refused, so accepted patterns mean the same as in `re`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lmc.grammar.regex.syntax import (
 from lmc.ir.errors import ConstraintError
 
 Sides = tuple[Side, Side]
-"""What lies to the left and to the right of an item."""
+"""The sides to the left and to the right of an item."""
 
 Placed = list[tuple[Item, Sides]]
 """Parts, each with its sides."""
@@ -34,7 +34,7 @@ Placed = list[tuple[Item, Sides]]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What has to be known of an item that its place is to be found for."""
+    """The facts about an item that placement needs."""
 
     consumes: bool = True  # it matches some text that is not empty
     start: Anchor | None = None  # an anchor in it for either side
@@ -69,12 +69,12 @@ class Placement:
                 sides_of.update(self.parts[item])
 
     def is_anchored(self, item: Item) -> bool:
-        """Whether there is an anchor in it."""
+        """Return True if there is an anchor in it."""
         summary = self.summary(item)
         return summary.start is not None or summary.end is not None
 
     def summary(self, item: Item) -> Summary:
-        """What is known of an item."""
+        """Return the summary of an item."""
         if isinstance(item, Text) and not item.text:
             return _NOTHING
         return self._summaries.get(item, _CONSUMING)

@@ -1,4 +1,4 @@
-r"""What a backslash and the characters after it stand for, inside and outside of ``[…]``."""
+r"""Meaning of a backslash and the characters after it, inside and outside of ``[…]``."""
 
 from __future__ import annotations
 

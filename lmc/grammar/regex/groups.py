@@ -1,4 +1,4 @@
-"""What may follow an opening parenthesis: names, flags, comments, and what is refused."""
+"""The syntax after an opening parenthesis: names, flags, comments, and refused forms."""
 
 from __future__ import annotations
 

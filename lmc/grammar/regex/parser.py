@@ -53,7 +53,7 @@ def parse(pattern: str, *, flags: int = 0, ecma: bool = False) -> Pattern:
 
 @dataclass(slots=True)
 class _Group:
-    """What is kept while a group is open."""
+    """The state of an open group."""
 
     position: int
     flags: int  # of what surrounds it
@@ -101,7 +101,7 @@ class _Parser:
         return Pattern(pattern, self._closed(), self._composites, self._anchors)
 
     def _handlers(self) -> dict[str, Callable[[], None]]:
-        """What reads each character that is not just itself."""
+        """Return the reader of each special character."""
         return {
             "\\": self._escape,
             "[": self._set,
@@ -212,7 +212,7 @@ class _Parser:
         self._add(inner)
 
     def _closed(self) -> Item:
-        """What stands between the parentheses, or in the whole pattern."""
+        """Return the contents of the parentheses, or of the whole pattern."""
         last = self._sequence()
         if not self._arms:
             return last

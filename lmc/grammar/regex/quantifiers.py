@@ -11,7 +11,7 @@ MAX_REPEAT = 2**32 - 2
 """The largest number in ``{m,n}``, as in `re`."""
 
 Bounds = tuple[int, int | None]
-"""How often at least and at most (None: without end)."""
+"""The least and the greatest number of repetitions (None: without end)."""
 
 _SIMPLE: dict[str, Bounds] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _BRACES = re.compile(r"\{([0-9]*)(?:(,)([0-9]*))?\}")

@@ -19,7 +19,7 @@ _ESCAPE_OR_SET = re.compile(rf"\\.|({_EXTENT.pattern})", re.DOTALL)
 
 
 def sets_in(pattern: str) -> Iterator[str]:
-    """What stands between the brackets of each set of a pattern, as `re` reads it."""
+    """Yield the inside of the brackets of each set of a pattern, as `re` reads it."""
     for found in _ESCAPE_OR_SET.finditer(pattern):
         if found[1]:
             yield found[1][1:-1]

@@ -26,9 +26,9 @@ class Characters:
 
 
 class Side(IntEnum):
-    """What lies beyond one end of an expression, from the weakest to the strongest statement about the text there.
+    """The text beyond one end of an expression, from the weakest to the strongest statement about it.
 
-    An anchor at that end raises the side to what it says; INSIDE is where other parts of the pattern may stand.
+    An anchor at that end raises the side to its own; INSIDE may have other parts of the pattern.
     """
 
     OPEN = 0  # any text

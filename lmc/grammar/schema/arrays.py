@@ -114,7 +114,7 @@ def _hits(builder: Building, items: tuple[Node, Node], contains: Contains, low: 
     made: dict[tuple[int, int], Node] = {}
 
     def behind(count: int, found: int) -> Node:
-        """What follows ``count`` items, ``found`` hits among them, where both count no further than they matter."""
+        """Return the texts after ``count`` items with ``found`` hits; both stop counting at their bounds."""
         is_end = count >= low and found >= least
         if high is not None and count == high:
             return arena.epsilon if is_end else arena.empty

@@ -58,13 +58,13 @@ class Builder:
         self.numbers = Numbers(arena)
         self.expander = Expander(document)
         self.conflict: Pointer = None
-        """Where no value meets some part of the schema, for which no value meets what holds it. None: not known."""
+        """The place of a part of the schema without values, the cause of their lack around it. None: unknown."""
         self.leaves_out = False
-        """Whether something that is empty may have values, which are not produced (README.md lists them)."""
+        """True if something that is empty may have values that are not produced (README.md lists them)."""
         self.narrowed = {} if narrowed is None else narrowed
         """Keywords that are enforced by fewer values than they allow, by JSON pointer, each with what is produced."""
         self.has_other_values = False
-        """Whether values of some part may be of types that are not produced, as nothing names or describes them."""
+        """True if values of some part may be of types that are not produced, as nothing names or describes them."""
         self._conflicts: dict[tuple[int, ...], tuple[Pointer, bool]] = {}
         self._derivatives = Derivatives(arena)
         self._culprit: Culprit = Culprit(arena)

@@ -1,7 +1,7 @@
 """Two keys that are sure to differ, where the schema does not name them.
 
 That two keys differ is not regular. That they differ in their first characters, or in their last, is, and is cheap
-where few kinds of characters are told apart: by what is left when the last byte of a character is divided by 7. Left
+that distinguishes few kinds of characters: by the last byte of a character modulo 7. Left
 out are objects all of whose keys agree in both; of pairs of words one in 25 does. Keys have their one spelling here.
 """
 
@@ -29,7 +29,7 @@ class Other(NamedTuple):
 
 
 class Building(Protocol):
-    """What is needed of a ``Builder``."""
+    """The used part of ``Builder``."""
 
     arena: Arena
     layout: Layout

@@ -1,4 +1,4 @@
-"""What stands between the values: brackets, commas and colons, with or without white space."""
+"""The texts between values: brackets, commas and colons, with or without white space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_TABS = 10
 class Layout:
     """The punctuation of one arena.
 
-    ``compact``: no white space. ``flexible``: what printers of JSON write, and no more, because a model may go on with
+    ``compact``: no white space. ``flexible``: that of JSON printers, and no more, because a model may repeat
     spaces for as long as it is allowed to. A space around a colon and before a comma; inside of brackets, behind a
     comma and around the whole a space, a line break, or both, the line indented by ``MAX_SPACES`` or ``MAX_TABS`` at
     most.

@@ -28,7 +28,7 @@ _PAIR = b"{}"
 
 
 class Building(Protocol):
-    """What is needed of a ``Builder``."""
+    """The used part of ``Builder``."""
 
     arena: Arena
     layout: Layout

@@ -72,7 +72,7 @@ class _RecursiveBuilder(Builder):
         self.definitions: dict[int, Node] = {}
         """The nodes of the goals that are referred to, by their number."""
         self.places: dict[int, Pointer] = {}
-        """Where in the schema these goals stand."""
+        """The places of these goals in the schema."""
         self._numbers: dict[tuple[int, ...], int] = {}
         self._open: set[tuple[int, ...]] = set()
         self._any = _any_value()

@@ -30,7 +30,7 @@ Values = dict[Hashable, Any]
 
 
 class Building(Protocol):
-    """What is needed of a ``Builder``."""
+    """The used part of ``Builder``."""
 
     arena: Arena
     layout: Layout
@@ -144,7 +144,7 @@ class _Tuple:
         self._builder, self._goals, self._pointer = builder, goals, shape.unique
         self._lists = [*map(builder.listed, goals), *[rest] * len(rest)]
         self._later: list[set[Hashable]] = [set()]
-        """What is listed from each place on."""
+        """The listed values from each place on."""
         for values in reversed(self._lists):
             self._later.append(self._later[-1].union(values or ()))
         self._later.reverse()
@@ -181,7 +181,7 @@ class _Tuple:
         return items(0, frozenset())
 
     def _choices(self, index: int, used: frozenset[Hashable]) -> Iterator[tuple[Node, frozenset[Hashable]]]:
-        """What may stand at a place, each with those values that may not come again."""
+        """Yield the values of a place, each with those that may not come again."""
         values, later = self._lists[index], self._later[index + 1]
         if values is None:
             yield self._builder.node(self._goals[index], self._pointer), used
@@ -199,7 +199,7 @@ def _any_order(builder: Building, values: list[Node], low: int, high: int) -> No
     made: dict[int, Node] = {}
 
     def after(used: int) -> Node:
-        """What may follow the values of this bit set."""
+        """Return the texts after the values of this bit set."""
         node = made.get(used)
         if node is None:
             count = used.bit_count()

@@ -79,7 +79,7 @@ def plain_encoder(tokenizer: tokenizers.Tokenizer) -> Callable[[str], list[int]]
 
 
 def refused(what: str) -> ConstraintError:
-    """What is said of a tokenizer whose tokens have no bytes of their own."""
+    """Return the error for a tokenizer whose tokens have no bytes of their own."""
     return ConstraintError(
         f"the bytes of single tokens can't be told: {what}",
         remedy="use a byte-level BPE tokenizer or one of the SentencePiece kind as a fast tokenizer, or give "
@@ -112,7 +112,7 @@ def _decoder_steps(tokenizer: tokenizers.Tokenizer) -> list[dict[str, Any]]:
 
 
 def _check_step(step: dict[str, Any], fused: bool) -> None:
-    """Whether what a step does to a token inside a sequence depends on nothing but the token."""
+    """Check that a step's effect on a token depends on nothing but the token."""
     kind = step["type"]
     if kind == "Replace":
         pattern = step["pattern"].get("String")
@@ -151,7 +151,7 @@ def _decoded(spellings: list[str], steps: list[dict[str, Any]]) -> list[bytes]:
 
 
 def _unknown_token(tokenizer: tokenizers.Tokenizer) -> str | None:
-    """What the model answers for text that it has no tokens for."""
+    """Return the token of the model for text that it has no tokens for."""
     unknown = getattr(tokenizer.model, "unk_token", None)
     if isinstance(unknown, str) or not isinstance(tokenizer.model, tokenizers.models.Unigram):
         return unknown

@@ -1,4 +1,4 @@
-"""What a vocabulary is made of, out of a tokenizer object or a folder."""
+"""Reads the contents of a vocabulary from a tokenizer object or a folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TokenizerContent(NamedTuple):
 
 
 def read_object(tokenizer: Any) -> TokenizerContent:
-    """What is in a tokenizer of `transformers` (``backend_tokenizer``), `tokenizers`, or lmc (``definition``)."""
+    """Read a tokenizer of `transformers` (``backend_tokenizer``), `tokenizers`, or lmc (``definition``)."""
     eos_ids, special_ids = _eos_ids(tokenizer), getattr(tokenizer, "all_special_ids", ())
     backend = tokenizer
     if not isinstance(tokenizer, tokenizers.Tokenizer):
@@ -60,7 +60,7 @@ def object_stamp(tokenizer: Any) -> object:
 
 
 def read_folder(folder: Path) -> TokenizerContent:
-    """What is in a model folder: tokenizer.json, and the end tokens that the other files name."""
+    """Read a model folder: tokenizer.json, and the end tokens of the other files."""
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise ConstraintError(f"{folder} has no tokenizer.json", remedy="name a folder saved by transformers")
@@ -100,7 +100,7 @@ def _read_slow(tokenizer: Any, eos_ids: tuple[int, ...] | None, special_ids: Ite
 
 
 def _eos_ids(tokenizer: Any) -> tuple[int, ...] | None:
-    """What a tokenizer object says of its end: ``eos_ids`` (lmc) or ``eos_token_id`` (transformers)."""
+    """Return the end tokens of a tokenizer object: ``eos_ids`` (lmc) or ``eos_token_id`` (transformers)."""
     for name in ("eos_ids", "eos_token_id"):
         found = getattr(tokenizer, name, None)
         if isinstance(found, int):

@@ -126,7 +126,7 @@ class Vocabulary:
 
     @cached_property
     def has_all_bytes(self) -> bool:
-        """Whether each byte is a token, so that tokens can write whatever bytes can."""
+        """True if each byte is a token, so that tokens can write every text."""
         return len({token for token in self.tokens if len(token) == 1}) == 256
 
     def encode(self, text: str | bytes) -> list[int]:

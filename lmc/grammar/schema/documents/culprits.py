@@ -1,4 +1,4 @@
-"""Which part of a schema to name where a budget is used up: the smallest one that most of it went into."""
+"""The part of a schema to blame for an exhausted budget: the smallest one that used most of it."""
 
 from __future__ import annotations
 

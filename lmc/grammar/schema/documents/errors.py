@@ -1,4 +1,4 @@
-"""Where in a schema something is, and what is said when it is refused."""
+"""Places in a schema, and errors of refused ones."""
 
 from __future__ import annotations
 

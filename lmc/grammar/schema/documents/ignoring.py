@@ -32,7 +32,7 @@ class Misspelt(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """What of a schema is not enforced as it stands.
+    """The parts of a schema that are not enforced as written.
 
     ``text`` is one line: the annotations that are not those of JSON Schema by cause, as they restrict nothing, and the
     keywords that are enforced by fewer values than they allow. ``misspelt`` are annotations likely meant to restrict.
@@ -99,7 +99,7 @@ def _meant(schema: Any, ignored: Ignored, document: Document) -> str | None:
 
 
 def _is_one_edit(name: str, other: str) -> bool:
-    """Whether one character is added, left out, replaced or exchanged with the next one, or only the case differs."""
+    """Return True for one character added, left out, replaced or swapped with the next, or another case."""
     if name.lower() == other.lower():
         return True
     if abs(len(name) - len(other)) > 1:

@@ -31,7 +31,7 @@ class Limit:
         return cls(whole, fraction, is_open)
 
     def admits_end(self, place: int) -> bool:
-        """Whether the number is in that has the bound's digits up to this place and no more, all others being 0."""
+        """Return True if the number with the bound's digits up to this place, and zeros after it, is in range."""
         return not self.is_open and not self.fraction[place:].strip("0")
 
     def digit(self, place: int) -> int:
@@ -110,7 +110,7 @@ class Decimals:
         return self._tail(high, 0, is_low=False)
 
     def _tail(self, limit: Limit, start: int, *, is_low: bool) -> Node:
-        """What follows the first ``start`` digits of the limit, on its inner side."""
+        """Return the texts after the first ``start`` digits of the limit, on its inner side."""
         arena, whole = self._arena, limit.whole
         node = self._fraction(limit, None) if is_low else self._fraction(None, limit)
         for at in range(len(whole) - 1, start - 1, -1):
@@ -137,7 +137,7 @@ class Decimals:
         return self._arena.optional(rest) if _ends(0, low, high) else rest
 
     def _after(self, place: int, low: Limit | None, high: Limit | None, *, may_end: bool = True) -> Node:
-        """What follows ``place`` digits of the fraction that are those of the limits given."""
+        """Return the texts after ``place`` digits of the fraction that are those of the limits given."""
         arena = self._arena
         if low is not None and low.admits_end(place):
             low = None
@@ -165,7 +165,7 @@ class Decimals:
 
 
 def _ends(place: int, low: Limit | None, high: Limit | None) -> bool:
-    """Whether a number may end after ``place`` digits of its fraction."""
+    """Return True if a number may end after ``place`` digits of its fraction."""
     if low is not None and not low.admits_end(place):
         return False
     return high is None or bool(high.fraction[place:].strip("0")) or not high.is_open

@@ -278,7 +278,7 @@ def _as_float(bound: Bound, inside: float) -> Bound:
 
 
 def is_within(value: Fraction, low: Bound | None, high: Bound | None) -> bool:
-    """Whether a number keeps to the bounds."""
+    """Return True if a number is within the bounds."""
     if low is not None and (value < low.value or (value == low.value and low.is_open)):
         return False
     return high is None or value < high.value or (value == high.value and not high.is_open)

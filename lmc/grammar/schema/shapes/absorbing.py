@@ -225,4 +225,4 @@ ABSORB: dict[Any, Absorb] = {
     "minProperties": _count("minProperties", "min_members", values.OBJECT),
     "maxProperties": _count("maxProperties", "max_members", values.OBJECT),
 }
-"""What a keyword adds to a shape. Those that combine schemas are in ``combining.py``."""
+"""The effect of a keyword on a shape. Those that combine schemas are in ``combining.py``."""

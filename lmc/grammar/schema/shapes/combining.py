@@ -28,7 +28,7 @@ _DESCRIBING = frozenset(
 
 
 class Place(NamedTuple):
-    """A keyword: the schema it stands in, its value, and how that schema comes to be about the value."""
+    """A keyword: its schema, its value, and the context of that schema."""
 
     sub: Subschema
     value: Any
@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 class Expanding(Protocol):
-    """What is needed of an ``Expander``."""
+    """The used part of ``Expander``."""
 
     document: Document
     leaves_out: bool
@@ -50,15 +50,15 @@ class Expanding(Protocol):
         """Add a schema to a shape."""
 
     def once(self, keyword: str, schema: object, make: Callable[[], _Made], *, meanwhile: _Made | None = None) -> _Made:
-        """What ``make`` gives for a keyword of a schema; ``meanwhile`` where it asks for itself."""
+        """Return the result of ``make`` for a keyword of a schema; ``meanwhile`` in its own recursion."""
         ...
 
     def are_disjoint(self, goals: list[Goal]) -> bool:
-        """Whether no value meets two of them."""
+        """Return True if no value meets two of them."""
         ...
 
     def is_contradiction(self, goal: Goal) -> bool:
-        """Whether no value meets a goal."""
+        """Return True if no value meets a goal."""
         ...
 
 
@@ -107,7 +107,7 @@ def _any_of(expander: Expanding, shape: Shape, place: Place) -> None:
 
 
 def _describes(goal: Goal) -> bool:
-    """Whether some part of a value may be evaluated by it."""
+    """Return True if some part of a value may be evaluated by it."""
     return any(isinstance(sub.schema, dict) and not _DESCRIBING.isdisjoint(sub.schema) for sub in goal)
 
 
@@ -183,7 +183,7 @@ def _if(expander: Expanding, shape: Shape, place: Place) -> None:
 
 
 def _dependent(keyword: str) -> Combine:
-    """What is asked of an object where it has a property: a schema, or the names of others."""
+    """Return the rule for objects with a property: a schema, or the names of others."""
 
     def combine(expander: Expanding, shape: Shape, place: Place) -> None:
         at = (place.sub.pointer, keyword)
@@ -225,7 +225,7 @@ def _internal_excluded(_expander: Expanding, shape: Shape, place: Place) -> None
 
 
 def _unevaluated(implied: int) -> Combine:
-    """What it means for the parts of a value is worked out when all choices are made (``evaluation.py``)."""
+    """Defer a keyword about evaluated parts until all choices are made (``evaluation.py``)."""
 
     def combine(_expander: Expanding, shape: Shape, _place: Place) -> None:
         shape.implied |= implied
@@ -252,4 +252,4 @@ COMBINE: dict[Any, Combine] = {
     Internal.CLASSES: _internal_classes,
     Internal.EXCLUDED: _internal_excluded,
 }
-"""What a keyword adds to a shape. Those that speak of the value alone are in ``absorbing.py``."""
+"""The effect of a keyword on a shape. Those about the value alone are in ``absorbing.py``."""

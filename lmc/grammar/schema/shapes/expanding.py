@@ -30,7 +30,7 @@ class Expander:
     def __init__(self, document: Document) -> None:
         self.document = document
         self.leaves_out = False
-        """Whether combinations of alternatives were left out, so that a goal without shapes may have values."""
+        """True if combinations of alternatives were left out, so that a goal without shapes may have values."""
         self._made: dict[tuple[str, int], object] = {}
         self._shapes = 0
         self._depth = 0
@@ -67,7 +67,7 @@ class Expander:
         return found
 
     def target(self, sub: Subschema) -> Subschema:
-        """What a schema that does nothing but refer to another one stands for; any other schema is itself."""
+        """Follow a schema that only refers to another one; any other schema is itself."""
         path: Path = None
         while isinstance(sub.schema, dict) and "$ref" in sub.schema:
             keywords = self.document.keywords(sub)
@@ -114,9 +114,9 @@ class Expander:
         self._depth -= 1
 
     def once(self, keyword: str, schema: object, make: Callable[[], _Made], *, meanwhile: _Made | None = None) -> _Made:
-        """What ``make`` gives for a keyword of a schema, made once: memory of it goes by identity.
+        """Return the cached result of ``make`` for a keyword of a schema, by identity.
 
-        ``meanwhile`` is what it is taken for where ``make`` comes to ask for itself.
+        ``meanwhile`` is its result in its own recursion.
         """
         key = (keyword, id(schema))
         if key not in self._made:
@@ -126,7 +126,7 @@ class Expander:
         return self._made[key][0]  # type: ignore[index, return-value]
 
     def are_disjoint(self, goals: list[Goal]) -> bool:
-        """Whether no value meets two of the goals, where that is seen without comparing every pair."""
+        """Return True if no value meets two of the goals, where that is seen without comparing every pair."""
         shapes = [self.expand(goal) for goal in goals]
         if any(len(each) != 1 for each in shapes):
             return False
@@ -146,11 +146,11 @@ class Expander:
         return any(self._tells_apart(name, singles) for name in names)
 
     def is_contradiction(self, goal: Goal, depth: int = 4) -> bool:
-        """Whether it is certain that no value meets a goal, as far as ``depth`` steps into objects and arrays show."""
+        """Return True if no value meets a goal, by a proof within ``depth`` steps into objects and arrays."""
         return all(self._is_dead(shape, depth) for shape in self.expand(goal))
 
     def _tells_apart(self, name: str, shapes: list[Shape]) -> bool:
-        """Whether a property is required everywhere, nowhere with a value that it has elsewhere."""
+        """Return True if a property is required in all shapes, with values that are disjoint."""
         found: list[Shape] = []
         for shape in shapes:
             goal = tuple(members.named[name] for members in shape.members if name in members.named)
@@ -204,7 +204,7 @@ class Expander:
 
 
 def _distinct(shapes: list[Shape]) -> bool:
-    """Whether all shapes are lists of values without one in common."""
+    """Return True if all shapes are lists of values without one in common."""
     seen: set[object] = set()
     for shape in shapes:
         if shape.allowed is None or not seen.isdisjoint(shape.allowed):

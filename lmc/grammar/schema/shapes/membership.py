@@ -1,4 +1,4 @@
-"""Whether a value meets a shape: for the values that `enum` and `const` list beside other keywords."""
+"""Membership of a value in a shape: for the values that `enum` and `const` list beside other keywords."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lmc.grammar.schema.values import NUMBER, STRING, class_of, exact, identity
 
 
 class Deciding(Protocol):
-    """What is needed of a ``Builder``."""
+    """The used part of ``Builder``."""
 
     expander: Expander
     strings: Strings
 
 
 def meets(value: Any, shape: Shape, by: Deciding) -> bool:
-    """Whether a JSON value meets all that a shape says."""
+    """Return True if a JSON value meets a shape."""
     found = class_of(value)
     if not found & shape.classes or (shape.allowed is not None and identity(value) not in shape.allowed):
         return False

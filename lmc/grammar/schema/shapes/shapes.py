@@ -1,4 +1,4 @@
-"""What several schemas say of one value together, keyword by keyword, sorted by the class of value it is about."""
+"""The conjunction of several schemas on one value, keyword by keyword, sorted by the class of value it is about."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class Text(NamedTuple):
 
 
 class Items(NamedTuple):
-    """What one schema says of the items of an array: the first ones, and the others (None: nothing)."""
+    """A schema's rules for the items of an array: the first ones, and the others (None: nothing)."""
 
     prefix: list[Subschema]
     rest: Subschema | None
 
 
 class Contains(NamedTuple):
-    """How many items have to meet a schema."""
+    """Bounds on the number of items that meet a schema."""
 
     schema: Subschema
     low: int
@@ -62,7 +62,7 @@ class Contains(NamedTuple):
 
 
 class Members(NamedTuple):
-    """What one schema says of the properties of an object; ``rest`` is for keys without a name or pattern in it."""
+    """A schema's rules for the properties of an object; ``rest`` is for keys without a name or pattern in it."""
 
     named: dict[str, Subschema]
     patterns: list[tuple[str, Subschema]]
@@ -70,7 +70,7 @@ class Members(NamedTuple):
 
 
 class Context(NamedTuple):
-    """How a schema comes to be about a value: the references that led to it, and the scope it is in."""
+    """The context of a schema: the references that led to it, and its scope."""
 
     path: Path = None
     scope: Scope = None
@@ -91,7 +91,7 @@ class Evaluated(NamedTuple):
 
 
 class Unevaluated(NamedTuple):
-    """`unevaluatedItems` or `unevaluatedProperties`: the schema it stands in, by identity, and its own schema."""
+    """`unevaluatedItems` or `unevaluatedProperties`: the schema around it, by identity, and its own schema."""
 
     keyword: str
     holder: int
@@ -109,7 +109,7 @@ class Matcher(Protocol):
     """Knows regular expressions."""
 
     def find(self, pattern: str, text: str, pointer: Pointer) -> tuple[bool, bool]:
-        """Whether the pattern is found in a text in every reading, and whether it is found in none."""
+        """Return whether the pattern is found in a text in every reading, and whether it is found in none."""
         ...
 
 
@@ -175,12 +175,12 @@ class Shape:
 
     @property
     def has_rest(self) -> bool:
-        """Whether something describes the properties that have no name and match no pattern."""
+        """True if a schema describes the properties that have no name and match no pattern."""
         return any(members.rest is not None for members in self.members)
 
     @property
     def has_patterns(self) -> bool:
-        """Whether something describes the properties that match some pattern."""
+        """True if a schema describes the properties that match some pattern."""
         return any(members.patterns for members in self.members)
 
     def declared(self) -> list[str]:
@@ -189,15 +189,15 @@ class Shape:
         return list(named | dict.fromkeys(name for name, _ in self.required))
 
     def item_goal(self, index: int) -> Goal:
-        """What an item of an array has to meet."""
+        """Return the goal of an item of an array."""
         return of_schemas(
             sub for prefix, rest in self.items if (sub := prefix[index] if index < len(prefix) else rest) is not None
         )
 
     def member_goal(self, name: str, matcher: Matcher | None) -> Goal:
-        """What a property has to meet; without a matcher for patterns, as far as is known then.
+        """Return the goal of a property; without a matcher for patterns, the part that is known then.
 
-        Where readings of a pattern differ on the name, it has to meet what follows from either.
+        Where readings of a pattern differ on the name, it has to meet both consequences.
         """
         found: list[Subschema] = []
         for named, patterns, rest in self.members:
@@ -217,12 +217,12 @@ class Shape:
 
     @property
     def says_more(self) -> bool:
-        """Whether something but `type`, `enum` and `const` was said."""
+        """True if it has keywords other than `type`, `enum` and `const`."""
         return self.implied != 0
 
     @property
     def is_open(self) -> bool:
-        """Whether it leaves open what a value is."""
+        """True if it does not restrict the type of a value."""
         return not (self.is_typed or self.implied or self.excluded) and self.classes == ANY
 
     @property
@@ -237,7 +237,7 @@ class Shape:
 
     @property
     def is_impossible(self) -> bool:
-        """Whether it is seen at once that no value meets it."""
+        """True if it obviously has no value."""
         return not self.classes or (self.allowed is not None and not self.allowed)
 
 

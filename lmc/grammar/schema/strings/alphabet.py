@@ -1,4 +1,4 @@
-"""Characters as they stand in a JSON string."""
+"""Characters as written in a JSON string."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 r"""JSON within a string of JSON: what `contentSchema` says of a text whose `contentMediaType` is `application/json`.
 
-Every byte of the inner text stands in the outer one as itself or as its one escape (`alphabet.Json`). This maps
+Every byte of the inner text is in the outer one as itself or as its one escape (`alphabet.Json`). This maps
 different texts to different texts and no escape is part of another, so it goes through all operations on languages;
 only a complement has to be held to the texts that can come out.
 """
@@ -55,6 +55,6 @@ def _embedded(node: Node, parts: list[Node], arena: Arena) -> Node:
 
 
 def _byte(mask: int, arena: Arena) -> Node:
-    """One byte out of a set as it stands in a string."""
+    """Return one byte out of a set as written in a string."""
     escaped = CharSet.of("".join(chr(byte) for byte in range(128) if mask & ~_PLAIN & 1 << byte))
     return arena.union([arena.byte_set(mask & _PLAIN), JSON.encode(arena, escaped)])

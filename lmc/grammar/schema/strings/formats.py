@@ -1,8 +1,8 @@
-"""What `format` demands, as contents of JSON strings between the quotes.
+"""Automata of `format`, as contents of JSON strings between the quotes.
 
 Every output is valid by the format's own document and by the validators that parse it (pydantic, Python's ``datetime``,
-``ipaddress`` and ``uuid``); where these allow more spellings than one needs, not all of them are produced. The table in
-README.md says which.
+``ipaddress`` and ``uuid``); where these allow more spellings than one needs, not all of them are produced; see the
+table in README.md.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _local_date_time(n: Notation) -> Node:
 
 
 def _fraction(n: Notation) -> Node:
-    """What Python's ``fractions.Fraction`` writes, with at most 18 digits above and below."""
+    """Return the texts of Python's ``fractions.Fraction``, with at most 18 digits above and below."""
     positive = n.sequence(n.some("1-9"), n.digits(0, 17))
     return n.either(n.text("0"), n.sequence(n.maybe(n.text("-")), positive, n.maybe(n.sequence(n.text("/"), positive))))
 

@@ -29,7 +29,7 @@ def email(n: Notation) -> Node:
 
 
 def _letters_but(n: Notation, words: tuple[str, ...], prefix: str = "") -> Node:
-    """What may follow ``prefix`` in 2 to 24 letters that are none of these words, in lower or upper case."""
+    """Return the rest after ``prefix`` of 2 to 24 letters other than these words, in lower or upper case."""
     letter, count = "abcdefghijklmnopqrstuvwxyz", len(prefix)
     following = sorted({word[count] for word in words if word.startswith(prefix) and len(word) > count})
     others = "".join(each for each in letter if each not in following)
@@ -80,7 +80,7 @@ _OF_THE_WEB = ("file", "ftp", "http", "https", "ws", "wss")
 
 
 def _scheme_but(n: Notation, words: tuple[str, ...], prefix: str = "") -> Node:
-    """What may follow ``prefix`` in a scheme, with its colon, that is none of these words, in lower or upper case."""
+    """Return the rest after ``prefix`` of a scheme, with its colon, other than these words, in lower or upper case."""
     following = sorted({word[len(prefix)] for word in words if word.startswith(prefix) and word != prefix})
     letters = "".join(each for each in "abcdefghijklmnopqrstuvwxyz" if each not in following)
     others = letters + letters.upper() + ("0-9+.-" if prefix else "")

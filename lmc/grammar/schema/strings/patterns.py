@@ -112,7 +112,7 @@ def _closing(pattern: str) -> int | None:
 
 
 def _has_alternatives(pattern: str) -> bool:
-    """Whether there is a ``|`` outside of all groups: a leading ``^`` is then that of the first alternative only."""
+    """Return True if a ``|`` is outside of all groups: a leading ``^`` then belongs to the first alternative."""
     depth = 0
     for _, character in _syntax(pattern):
         depth += {"(": 1, ")": -1}.get(character, 0)

@@ -96,7 +96,7 @@ class Strings:
         return nodes.get("", more if ends else rest)
 
     def meets(self, shape: Shape, value: str) -> bool:
-        """Whether a string meets what the shape says of strings, the values that are out left aside."""
+        """Return True if a string meets the shape's rules for strings, apart from excluded values."""
         if shape.min_length is not None and len(value) < shape.min_length.value:
             return False
         if shape.max_length is not None and len(value) > shape.max_length.value:
@@ -111,14 +111,14 @@ class Strings:
         return self._pattern(Text(pattern, is_negated, pointer))
 
     def find(self, pattern: str, text: str, pointer: Pointer) -> tuple[bool, bool]:
-        """Whether a pattern is found in a text in every reading, and whether it is found in none."""
+        """Return whether a pattern is found in a text in every reading, and whether it is found in none."""
         return (
             self.holds(self.pattern(pattern, pointer), text, pointer),
             self.holds(self.pattern(pattern, pointer, is_negated=True), text, pointer),
         )
 
     def holds(self, contents: Node, value: str, pointer: Pointer) -> bool:
-        """Whether a string is among these contents."""
+        """Return True if a string is among these contents."""
         automaton = self._automata.get(contents)
         if automaton is None:
             automaton = self._automata[contents] = Automaton(contents, self._arena)
