@@ -1,4 +1,4 @@
-"""What ends a capture: the break a user reads about, and the exception that carries it out of the user's function."""
+"""The end of a capture: the break shown to the user, and the exception that carries it out of the user's function."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ Picture = dict[str, Any]
 APPENDABLE: dict[str, type] = {
     kind.__name__: kind for kind in (Generation, Message, Section, Sections, Selection, Several)
 }
-"""What a program appends besides text, by name."""
+"""The things that a program appends besides text, by name."""
 
 
 class Pictures:

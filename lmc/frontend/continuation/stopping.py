@@ -1,7 +1,7 @@
-"""Where a break can stand, and the ``lm.break`` there with its record.
+"""Places of breaks, and the ``lm.break`` there with its record.
 
-A continuation needs the whole way to the statement: every call under way has to be the value of a statement, and every
-construct around has to have said what it holds (``Machine.within``). What says nothing can't hold a break.
+A continuation needs the whole path to the statement: every call under way has to be the value of a statement, and every
+construct around has to have declared what it holds (``Machine.within``). A construct that has not can't hold a break.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ RAISE = Exit("raise")
 
 @dataclass(slots=True, eq=False)
 class Way:
-    """What is known where an exit is taken. ``payload`` is what is returned or raised."""
+    """The state of an exit where it is taken. ``payload`` is the value returned or raised."""
 
     state: State
     payload: Abstract | None = None

@@ -249,11 +249,11 @@ class LoopPhis:
 
 @dataclass(slots=True, eq=False)
 class LoopParts:
-    """What a loop does: ``test`` says whether there is another round (a flag, or a constant), ``body`` is one.
+    """The parts of a loop: ``test`` returns a flag, or a constant, for another round, ``body`` interprets one.
 
-    ``otherwise`` is its ``else``; ``target`` what its ``break`` and ``continue`` leave for. ``continues``: there may be
-    a ``continue``. ``dead`` are the places that no further round and nothing behind the loop reads before it is bound.
-    ``inner`` are the loops inside as they were when the first rounds were tried.
+    ``otherwise`` is its ``else``; ``target`` identifies the exits of its ``break`` and ``continue``. ``continues``:
+    there may be a ``continue``. ``dead`` are the places that no further round and nothing behind the loop reads before
+    it is bound. ``inner`` are the loops inside as they were when the first rounds were tried.
     """
 
     target: int

@@ -47,11 +47,11 @@ _FILLERS: dict[Type, Any] = {TEXT: "", INT: 0, FLOAT: 0.0, BOOL: False}
 
 @dataclass(slots=True, eq=False)
 class MapParts:
-    """What the rounds do. ``length`` is how many there are, ``total`` the number of elements: no fewer.
+    """The parts of a map's rounds. ``length`` is the number of rounds, ``total`` the number of elements: no fewer.
 
     ``covers``: the two are the same. ``dead`` are the places that nothing reads behind the loop. ``begin`` is called
-    where a round begins, ``finish`` at its end: it gives what is to be done behind the op. ``race``: it is a
-    ``cf.race``, whose results are those of one round.
+    where a round begins, ``finish`` at its end; it returns the work to do behind the op. ``race``: it is a ``cf.race``,
+    whose results are those of one round.
     """
 
     target: int

@@ -24,6 +24,6 @@ MAX_GROWTHS = 3
 MAX_TEXT_PARTS = 64
 """Parts of a text that is put together later; a longer one becomes an op, so that chains of texts stay linear."""
 MAX_RESTARTS = 12
-"""How often a capture begins again because the program writes a place outside of it that it read before."""
+"""Restarts of a capture because the program writes a place outside of it that it read before."""
 MAX_COPIED = 200
 """Texts and numbers of a list or dict from outside the program that the graph holds a copy of."""

@@ -24,7 +24,7 @@ from lmc.ir.types import Type
 from lmc.ir.wording import with_article
 
 UNKNOWN: Any = object()
-"""What an expression gives that can't be worked out now."""
+"""The value of an expression that can't be computed now."""
 
 
 class Graph:

@@ -9,7 +9,7 @@ from lmc.ir.types import BOOL, FLOAT, INT, TEXT, JsonType, ListType, type_of
 
 Classes = tuple[type[BaseException], ...]
 OF_MODELS: Classes = (LmcError, OSError, RuntimeError)
-"""What calls of a model may raise: lmc's own errors, or those of the system and the network."""
+"""Exceptions that calls of a model may raise: lmc's own, or those of the system and the network."""
 # What those never are.
 _OF_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, NameError)
 _NUMBERS = frozenset({INT, FLOAT, BOOL})

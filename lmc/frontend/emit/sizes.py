@@ -16,7 +16,7 @@ REMEDY = "nothing has to change: it runs eagerly from here; to have the rest com
 
 
 def is_too_large(value: Any) -> bool:
-    """Whether a literal has no place in a graph."""
+    """Return True if a literal is too large for a graph."""
     if type(value) is str:
         return len(value) > MAX_CHARACTERS
     if type(value) is int:
@@ -25,7 +25,7 @@ def is_too_large(value: Any) -> bool:
 
 
 def grows(name: str, operands: tuple[Any, ...]) -> bool:
-    """Whether the operator or method ``name`` would make far more of ``operands`` than they are."""
+    """Return True if the operator or method ``name`` would have a far larger result than its operands."""
     name = name.removeprefix("str.")
     if len(operands) < 2:
         return False

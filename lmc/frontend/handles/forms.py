@@ -44,7 +44,7 @@ def cond(machine: Machine, flag: Abstract, then: Abstract, otherwise: Abstract) 
 
 
 class _UnknownError(Exception):
-    """Whether there is another round is not known now."""
+    """The condition of another round is unknown now."""
 
 
 def while_loop(machine: Machine, test: Abstract, body: Abstract, *state: Abstract) -> Abstract:

@@ -110,7 +110,7 @@ def _refuse_without_object(machine: Machine, held: JittedFunction) -> None:
 
 
 def _continues(machine: Machine, held: JittedFunction, receiver: Args, args: Args, kwargs: Kwargs) -> bool:
-    """Return whether a call hands over a state to go on with: its arguments do not fit without it."""
+    """Return True if a call passes a state to continue: its arguments do not fit without it."""
     if not args or not isinstance(machine.cell(args[0]), HandleCell) or not held.may_be_method:
         return False
     return not fits(_program(held, receiver).signature, tuple(args), kwargs)
@@ -187,7 +187,7 @@ class _Unknown:
 
 
 def _shape(machine: Machine, value: Abstract) -> Any:
-    """Containers of the program's own as plain ones, which is as far as promises are checked."""
+    """Return containers of the program's own as plain ones, for the checks of annotations."""
     plain = machine.plain(value)
     if plain is not None:
         return plain[0]

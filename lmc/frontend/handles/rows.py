@@ -283,9 +283,9 @@ def is_count(machine: Machine, value: Symbol) -> bool:
 
 
 class _Ways:
-    """How the values of the open blocks are worked out, as far as builtins do it.
+    """Value numbering of the open blocks' values, through builtins alone.
 
-    What functions of the user's can change is the same as long as none that writes was called.
+    Data that functions of the user's can change stays the same until one that writes is called.
     """
 
     def __init__(self, machine: Machine) -> None:

@@ -1,1 +1,1 @@
-"""What a capture knows: abstract values, the cells that hold them, and where two states meet."""
+"""The abstract state of a capture: abstract values, the cells that hold them, and their join."""

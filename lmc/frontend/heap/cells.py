@@ -154,7 +154,7 @@ class HandleCell(Cell):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoreCell(Cell):
-    """What handles of one context share. Fields are those of ``lmc.frontend.language.core.Core``."""
+    """The shared state of handles on one context. Fields are those of ``lmc.frontend.language.core.Core``."""
 
     context: Symbol
     names: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ class CoreCell(Cell):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BranchesCell(Cell):
-    """What ``s.fork(n)`` gives where ``n`` is known: the branches, in order.
+    """The result of ``s.fork(n)`` for a known ``n``: the branches, in order.
 
     ``source`` is the state that was forked, and ``base`` a copy of it as it was then, where the language asks for them.
     """
@@ -180,9 +180,9 @@ class BranchesCell(Cell):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """What differs between branches: a list with one value for each. ``like`` is what is known of one of them.
+    """A value that differs between branches, as a list. ``like`` is the abstract element.
 
-    ``present`` is a list of flags where the value may be missing in some branches.
+    ``present`` is a list of flags if the value may be missing in some branches.
     """
 
     values: Symbol
@@ -192,11 +192,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BranchArrayCell(Cell):
-    """What ``s.fork(n)`` gives where only a run knows ``n``.
+    """The result of ``s.fork(n)`` for a symbolic ``n``.
 
-    What all branches have in common stands in the core at the address ``core``. ``contexts`` is the list of their
-    contexts, None where it is that of the core; ``columns`` are the variables that differ, ``numbers`` how many ids
-    there are on bases below ``path``: a constant, or a list with one number for each branch.
+    The common state of all branches is the core at the address ``core``. ``contexts`` is the list of their contexts,
+    None if it is that of the core; ``columns`` are the variables that differ, ``numbers`` the counts of ids on bases
+    below ``path``: a constant, or a list with one number for each branch.
     """
 
     count: Abstract

@@ -26,9 +26,9 @@ _MISSING: Any = object()
 
 
 class Journal:
-    """What dictionaries held before they were changed, so that going back costs what was changed.
+    """An undo log of changes to dictionaries: restoring costs no more than the changes.
 
-    Nothing is noted while no place is marked.
+    Nothing is logged while no place is marked.
     """
 
     def __init__(self) -> None:

@@ -157,9 +157,9 @@ class Partial(Abstract):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Appended(Abstract):
-    """What a program appends to a state besides text: a message, a generation, several of them.
+    """A value that a program appends to a state besides text: a message, a generation, several of them.
 
-    ``made`` is an ``Appendable`` whose fields hold abstract values in the place of the user's.
+    ``made`` is an ``Appendable`` whose fields hold abstract values instead of the user's.
     """
 
     made: Any
@@ -175,10 +175,10 @@ class RoleTurn(Abstract):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block(Abstract):
-    """What ``with`` opens on a handle of another language.
+    """The value that ``with`` opens on a handle of another language.
 
-    ``enter(machine, block)`` gives what the block binds and what belongs to its end, ``leave(machine, block, that)``
-    is its end.
+    ``enter(machine, block)`` returns the value that the block binds and the argument of its end, ``leave(machine,
+    block, that)`` is its end.
     """
 
     handle: Ref
@@ -189,7 +189,7 @@ class Block(Abstract):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Managed(Abstract):
-    """What a function with ``contextlib.contextmanager`` gives: ``with`` runs its body where the generator yields."""
+    """The result of a function with ``contextlib.contextmanager``: ``with`` runs its body at the generator's yield."""
 
     generator: Abstract
 

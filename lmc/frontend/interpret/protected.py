@@ -1,6 +1,6 @@
 """``try``, ``with`` and ``raise``: blocks that handle exceptions and other exits.
 
-In such a block an op that may raise stands in a ``cf.try`` (``Machine.emit``); what it raises is an exit of its own.
+In such a block an op that may raise is put in a ``cf.try`` (``Machine.emit``); its exception is an exit of its own.
 """
 
 from __future__ import annotations

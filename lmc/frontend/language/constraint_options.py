@@ -21,10 +21,10 @@ _DTYPES: dict[type, Type] = {int: INT, float: FLOAT, bool: BOOL}
 
 @dataclass(frozen=True, slots=True)
 class ConstraintSpec:
-    """What a generation may say.
+    """The constraint of a generation.
 
     ``kind``, ``text`` and ``whitespace`` are those of ``lmc.ir.core.Constraint``, ``type`` is that of the generation's
-    value. ``schema`` says what becomes of it where it is JSON.
+    value. ``schema`` converts the value if it is JSON.
     """
 
     kind: str

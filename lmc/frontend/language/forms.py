@@ -87,9 +87,9 @@ def race(
 def elements(
     name: str, lists: tuple[Iterable[Any], ...], on: State | None
 ) -> Iterator[tuple[AbstractContextManager[None], tuple[Any, ...]]]:
-    """What is given to each element, and in which context: programs that it calls there get their ids from its place.
+    """Yield the arguments of each element and its context: programs called in it get their ids from its place.
 
-    What an element changes of the lists changes nothing for those behind it, which run at the same time.
+    An element's changes to the lists do not affect those behind it, which run at the same time.
     """
     check_branching(name, on)
     frame = ACTIVE.get()

@@ -19,11 +19,11 @@ class Handle:
 
     __slots__ = ()
     instead: ClassVar[str]
-    """What to append where a text was meant."""
+    """The remedy: what to append where a text was meant."""
 
 
 class StateMisuse:
-    """What a state is taken for: a dict of variables, a text."""
+    """Errors for a state used as a dict of variables or as a text."""
 
     __slots__ = ()
     instead = "append a text: s['name'] is a variable, s.text() all there is so far"
@@ -53,7 +53,7 @@ class StateMisuse:
 
 
 class BranchesMisuse:
-    """What branches are taken for: one state, a list."""
+    """Errors for branches used as one state or as a list."""
 
     __slots__ = ()
     instead = "append a text: branches['name'] are the values of a variable, branches[0].text() is all of one branch"
@@ -89,7 +89,7 @@ class RoleBlocks:
 
     @property
     def waiting(self) -> tuple[object, ...]:
-        """What stands for each of them."""
+        """An entry for each of them."""
         return tuple(self._waiting)
 
     def made(self, block: object, role: str) -> None:

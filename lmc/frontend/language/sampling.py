@@ -70,12 +70,12 @@ class GenerationOptions:
 
     @property
     def conversion(self) -> Conversion | None:
-        """What makes a value of the text by code of the user's; None where there is none."""
+        """The conversion of the text to a value by code of the user's, or None."""
         schema = None if self.constraint is None else self.constraint.schema
         return Conversion(schema) if schema is not None and schema.runs_code else None
 
     def constraints(self, compile: Compile | None) -> Constraints:
-        """What a run of this generation alone needs, its constraint called as its kind is."""
+        """Return the constraints of a run of this generation alone, its constraint named by its kind."""
         spec = self.constraint
         if spec is None:
             return Constraints()

@@ -227,7 +227,7 @@ class State(StateMisuse, Handle):
 
     @property
     def core(self) -> Core:
-        """What this handle shares with others on the same context."""
+        """The state shared by all handles on the same context."""
         return self._core
 
     def _role(self, role: str, content: Any) -> RoleBlock | None:
@@ -341,7 +341,7 @@ class State(StateMisuse, Handle):
 
 
 class Block(Handle, ABC):
-    """What ``with`` opens on a state."""
+    """A block that ``with`` opens on a state."""
 
     __slots__ = ()
 
@@ -376,7 +376,7 @@ class RoleBlock(Block):
 
 
 class Branches(BranchesMisuse, Handle, Sequence[State]):
-    """What ``s.fork(n)`` gives: the branches in order; ``branches["name"]`` is the list of that variable's values."""
+    """The result of ``s.fork(n)``: branches in order; ``branches["name"]`` is the list of that variable's values."""
 
     __slots__ = ("_states",)
 

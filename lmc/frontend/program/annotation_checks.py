@@ -77,7 +77,7 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def _item_types(annotation: Any, count: int) -> list[Sequence[Any]]:
-    """What the annotation of a list or tuple says of each of ``count`` items: one entry, or none."""
+    """Return the annotation of each of ``count`` items of a list or tuple: one entry, or none."""
     parts = typing.get_args(annotation)
     if typing.get_origin(annotation) not in _ITEMS_OF or not parts:
         return []
@@ -91,7 +91,7 @@ def _is_record(kind: Any) -> bool:
 
 
 def _takes_dict(member: Any) -> bool:
-    """Whether a dict may be what ``member`` of a union promises; True where nothing is known of it."""
+    """Return True if a dict may fit ``member`` of a union; also for an unknown one."""
     kind = typing.get_origin(member) or member
     if not isinstance(kind, type) or typing.is_typeddict(kind):
         return kind is not None

@@ -10,7 +10,7 @@ from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, Type, list_of
 _SCALARS: dict[Any, Type] = {str: TEXT, int: INT, float: FLOAT, bool: BOOL, type(None): NONE}
 _EXACT = {kind: python for python, kind in _SCALARS.items()}
 MISFIT: Any = object()
-"""What ``fit`` gives for a value of another type."""
+"""The result of ``fit`` for a value of another type."""
 
 
 def fit(value: Any, kind: Type) -> Any:

@@ -12,10 +12,10 @@ _RECEIVERS = ("self", "cls")
 
 
 class Bindable(ABC):
-    """What a class body may hold, and gives a bound form of itself when it is read from an object.
+    """A member of a class body that binds itself when it is read from an object.
 
-    ``template`` is what the class holds, ``receiver`` the object or class that this one is bound to (none: not bound).
-    ``function`` is what runs: a method once it is bound.
+    ``template`` is the class's own member, ``receiver`` the object or class that this one is bound to (none: not
+    bound). ``function`` is the function to run: a method once it is bound.
     """
 
     template: Self | None = None
@@ -98,7 +98,7 @@ def _first_name(function: Any) -> str:
 
 
 def weakly(value: Any) -> Callable[[], Any]:
-    """What gives ``value`` as long as it is alive; for what knows no weak references, for good."""
+    """Return a weak reference to ``value``; a strong one if it has no weak references."""
     try:
         return weakref.ref(value)
     except TypeError:
@@ -120,12 +120,12 @@ class Owner:
         self.exclusive = exclusive
 
     def admits(self, receiver: tuple[Any, ...]) -> bool:
-        """Whether the capture may hold for ``receiver``."""
+        """Return True if the capture may hold for ``receiver``."""
         if not receiver:
             return False
         return self.get() is receiver[0] if self.exclusive else type(receiver[0]) is self._kind
 
     @property
     def is_gone(self) -> bool:
-        """Whether no run can ask for it again."""
+        """True if no run can ask for it again."""
         return self.exclusive and self.get() is None

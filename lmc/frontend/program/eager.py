@@ -200,7 +200,7 @@ class EagerSession:
         return semantics.generation_results(op, context, generations, constraints)
 
     def run_conversion(self, conversion: Conversion, text: Any, op_id: str) -> Any:
-        """What a class that runs code of the user's makes of the text of a generation."""
+        """Convert the text of a generation by a class that runs code of the user's."""
         return conversion(text, op_id)
 
     def run_select(self, op: SelectOp, context: Context) -> tuple[Any, ...]:

@@ -71,7 +71,7 @@ def run_eager(function: JittedFunction, bound: Bound, session: EagerSession) -> 
 
 
 def eager_outcome(function: JittedFunction, state: State, value: Any, session: EagerSession) -> Outcome:
-    """What a finished run gave. Raises ``CaptureError`` for a role block that was never opened."""
+    """Return the result of a finished run. Raises ``CaptureError`` for a role block that was never opened."""
     session.blocks.check_all()
     profile = Profile(function.name, session.profile)
     context: Context = state.core.context

@@ -56,7 +56,7 @@ class JittedFunction(Bindable):
     """A function of the user's that takes a state first. ``lmc.jit`` makes one, and adds the ways to run it.
 
     Called while another jitted function runs, it is a part of that one: it starts a context of its own, and
-    ``on_state`` goes on with the caller's. Written in a class it is a method, whose object comes before the state.
+    ``on_state`` continues the caller's. Written in a class it is a method, whose object comes before the state.
     """
 
     may_be_method = True
@@ -118,7 +118,7 @@ class JittedFunction(Bindable):
         return self.bound_to(args[0]), args[1:]
 
     def without_object(self) -> CaptureError:
-        """The error for a method that is run as it stands in its class."""
+        """Return the error for a method that is run unbound."""
         owner = getattr(self.definition, "__qualname__", self.name).rpartition(".")[0] or "Class"
         return CaptureError(
             f"{self.name}() is a method, and nothing says of which object",
@@ -127,9 +127,9 @@ class JittedFunction(Bindable):
         )
 
     def continuing(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[State, ...], tuple[Any, ...]]:
-        """Return whether a call hands over a state to go on with, as that of a plain function does; other arguments.
+        """Return the state that a call passes to continue, as that of a plain function does, and the other arguments.
 
-        It does where the arguments do not fit without it.
+        A state is passed if the arguments do not fit without it.
         """
         if not args or not issubclass(type(args[0]), State) or not self.may_be_method:
             return (), args

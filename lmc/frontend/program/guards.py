@@ -16,7 +16,7 @@ _SCALARS = (type(None), bool, int, float, complex, str, bytes)
 MUTABLE_CONTAINERS = (list, dict, set)
 CONTAINERS = (*MUTABLE_CONTAINERS, tuple, frozenset)
 MISSING: Any = object()
-"""What a read gives where there is nothing of that name."""
+"""The result of a read of a missing name."""
 _MAX_DEPTH = 32
 
 
@@ -190,7 +190,7 @@ class ReadGuards:
             self._add("attribute", owner, name, lambda _: getattr(owner, name, MISSING), value)
 
     def add_method(self, owner: Any, name: str) -> None:
-        """That ``owner.name`` is a method of its class, which nothing of its own stands before."""
+        """Guard that ``owner.name`` is a method of its class, not shadowed by the object."""
         if id(owner) == self._receiver:
             self._add("method", owner, name, lambda receiver: _shadow(receiver, name), _shadow(owner, name))
         else:
@@ -256,7 +256,7 @@ def mutable_parts(value: Any, found: dict[int, Any], depth: int = 0) -> None:
 
 
 def mentions(value: Any, owner: int, depth: int = 0) -> bool:
-    """Return whether the object of the id ``owner`` is in ``value``, as far as guards look into it."""
+    """Return True if the object of the id ``owner`` is in ``value``, within the depth of guards."""
     if id(value) == owner or depth > _MAX_DEPTH:
         return True
     kind = type(value)

@@ -44,7 +44,7 @@ class Captured:
     writers: tuple[Any, ...] = ()
 
     def matches(self, bound: Bound) -> bool:
-        """Whether this variant holds for these arguments, now."""
+        """Return True if this variant is valid for these arguments, now."""
         receiver = bound.program.receiver
         if self.owner is not None and not self.owner.admits(receiver):
             return False

@@ -1,1 +1,1 @@
-"""What Python's own operators, functions and methods do with abstract values."""
+"""Semantics of Python's own operators, functions and methods on abstract values."""

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _BUILTIN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 ABSENT: Any = object()
-"""What a class holds for a name that it does not have."""
+"""The member of a class for a name that it does not have."""
 
 
 def of_class(kind: type, name: str) -> Any:
@@ -286,7 +286,7 @@ _READERS: dict[type[Abstract], Callable[..., Abstract]] = {
     Super: _of_super,
     Function: _of_function,
 }
-"""How attributes are read of abstract values of one kind."""
+"""Attribute readers by kind of abstract value."""
 
 
 def _of_object(machine: Machine, owner: Const, name: str) -> Abstract:

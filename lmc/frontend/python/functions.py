@@ -116,7 +116,7 @@ FUNCTIONS: Mapping[Any, Handler] = {
     callable: is_callable,
     **{getattr(builtins, name): conversion(name) for name in ("int", "float", "abs", "round", "ord", "chr")},
 }
-"""What a program calls of Python's own, without the module ``library``."""
+"""The functions of Python's own that a program calls, without the module ``library``."""
 TAKING_ITEMS = frozenset(
     {list, tuple, set, dict, sorted, sum, min, max, any, all, enumerate, zip, reversed, iter, map, filter}
 )

@@ -83,7 +83,7 @@ class JsonTypes:
         return name
 
     def schema(self, name: str) -> JsonSchema | None:
-        """What is called so."""
+        """Return the schema of that name, or None."""
         return self._schemas.get(name)
 
     def conversion(self, schema: JsonSchema) -> Conversion:
@@ -92,7 +92,7 @@ class JsonTypes:
 
     @property
     def readers(self) -> Mapping[str, ClassReader]:
-        """How a run makes values of JSON text without running code of the user's."""
+        """The readers that make values of JSON text without running code of the user's."""
         found = self._schemas.items()
         return {name: ClassReader(schema) for name, schema in found if schema.read is not None and not schema.runs_code}
 

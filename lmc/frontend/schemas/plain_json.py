@@ -25,12 +25,12 @@ _CHANGES = frozenset(prefix + name for prefix in ("", "str_") for name in ("stri
 
 
 def is_plain(core: Any) -> bool:
-    """Whether a value of the core schema ``core`` is what its JSON says."""
+    """Return True if a value of the core schema ``core`` equals its JSON."""
     return keeps_texts(core) and _has_plain_parts(core)
 
 
 def keeps_texts(core: Any) -> bool:
-    """Whether each text in a value is that of its JSON: none is stripped or written in other letters."""
+    """Return True if each text in a value equals that of its JSON: none is stripped or has another case."""
     waiting = [core]
     while waiting:
         node = waiting.pop()

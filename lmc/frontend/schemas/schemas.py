@@ -27,7 +27,7 @@ _LITERALS = (type(None), bool, int, float, str)
 
 
 class UnknownSchemaError(Exception):
-    """What was given stands for no JSON schema. ``remedy``: what does, where that is known."""
+    """A value that stands for no JSON schema. ``remedy`` names one that does, if it is known."""
 
     def __init__(self, cause: str, remedy: str | None = None) -> None:
         super().__init__(cause)
@@ -36,9 +36,9 @@ class UnknownSchemaError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What an instance, or an object of JSON, holds as it is: its ``key`` in JSON, its type, its class if it has one.
+    """A part that an instance, or an object of JSON, holds as it is: its ``key`` in JSON, its type, its class if any.
 
-    ``default`` is what an object without the key means, unless the part is ``required`` (or the default no literal).
+    ``default`` is the value of an object without the key, unless the part is ``required`` (or the default no literal).
     """
 
     key: str
@@ -71,7 +71,7 @@ class JsonSchema:
 
     @property
     def may_be_text(self) -> bool:
-        """Whether a value may be a text; False only where no value is one."""
+        """False if no value is a text."""
         if self.kind is None:
             types = json.loads(self.text).get("type", "string")
             return "string" in ([types] if isinstance(types, str) else types)
@@ -80,7 +80,7 @@ class JsonSchema:
 
 
 def schema_of(given: Any) -> JsonSchema:
-    """What ``given``, a JSON schema as a dict or a type, stands for. Raises ``UnknownSchemaError``."""
+    """Return the schema of ``given``, a JSON schema as a dict or a type. Raises ``UnknownSchemaError``."""
     if isinstance(given, dict):
         try:
             text = schema_text(given)
@@ -154,7 +154,7 @@ def _reader(adapter: pydantic.TypeAdapter[Any]) -> Callable[[str], Any]:
 
 
 def _said(error: pydantic.ValidationError) -> str:
-    """Where pydantic found what, without its links."""
+    """Format pydantic's errors with their places, without its links."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     parts = [": ".join(filter(None, (".".join(map(str, entry["loc"])), entry["msg"]))) for entry in found]
     more = f" and {len(parts) - _MOST_ERRORS} more" if len(parts) > _MOST_ERRORS else ""
@@ -190,7 +190,7 @@ def _part(name: str, entry: Any, definitions: Mapping[str, Any]) -> Part:
 
 
 def _type_of(core: Any, definitions: Mapping[str, Any]) -> Type:
-    """What every value of this description is; ``!any`` for what the IR has no type for."""
+    """Return the type of every value of this description; ``!any`` if the IR has no type for it."""
     kind = core["type"]
     if kind in _SCALARS:
         return _SCALARS[kind]

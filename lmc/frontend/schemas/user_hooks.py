@@ -52,7 +52,7 @@ _BASES = (object, pydantic.BaseModel, pydantic.RootModel, Generic, dict)
 
 
 def has_own_code(core: Any) -> bool:
-    """Whether there may be any in ``core``, a core schema. Never recursive."""
+    """Return True if ``core``, a core schema, may run code of the user's. Never recursive."""
     waiting = [core]
     while waiting:
         node = waiting.pop()
@@ -112,7 +112,7 @@ def _has_plain_tag(node: Any) -> bool:
 
 
 def _is_plain_class(kind: type) -> bool:
-    """Whether ``kind`` has no special methods but those that pydantic, ``dataclass`` and Python gave it."""
+    """Return True if ``kind`` has no special methods but those of pydantic, ``dataclass`` and Python."""
     for base in kind.__mro__:
         if base in _BASES or base.__module__.partition(".")[0] in ("pydantic", "typing", "typing_extensions"):
             continue
@@ -123,7 +123,7 @@ def _is_plain_class(kind: type) -> bool:
 
 
 def _is_generated(base: type, found: Any) -> bool:
-    """Whether ``found`` was made by pydantic or ``dataclass``, or says that there is nothing (``__hash__ = None``)."""
+    """Return True if ``found`` was made by pydantic or ``dataclass``, or is None (``__hash__ = None``)."""
     if found is None:
         return True
     inner = inspect.unwrap(found) if callable(found) else found

@@ -10,7 +10,7 @@ _MAX_FUNCTIONS = 1000
 
 
 def looks_at_exceptions(value: Any) -> bool:
-    """Whether ``value`` is a function that, itself or by those it calls, may ask for the exception being handled."""
+    """Return True for a function that, itself or by those it calls, may read the exception being handled."""
     waiting = [value]
     seen: set[int] = set()
     while waiting:

@@ -48,7 +48,7 @@ def parse_file(source: str, filename: str) -> ast.Module:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index:
-    """What is asked of a tree for each function in it, found in one walk.
+    """An index of the functions in a tree, made in one walk.
 
     ``functions`` by name and first line, ``lambdas`` by line. ``classes`` are the names of the classes in which
     functions and lambdas are written, however deep in them. ``rebound`` are the names that some function of the file

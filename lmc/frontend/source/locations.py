@@ -23,14 +23,14 @@ _OWN = str(Path(__file__).resolve().parents[2]) + os.sep
 
 
 def is_user_file(filename: str) -> bool:
-    """Whether code of ``filename`` is the user's: not lmc's or Python's own, and not generated (``<string>``)."""
+    """Return True if code of ``filename`` is the user's: not lmc's, Python's or generated (``<string>``)."""
     if filename.startswith((_OWN, "<string>", "<frozen")):
         return False
     return not filename.startswith(_STANDARD) or "site-packages" in filename
 
 
 def is_own_file(filename: str) -> bool:
-    """Whether the user writes ``filename``: it belongs to no installed package."""
+    """Return True if the user writes ``filename``: it belongs to no installed package."""
     return is_user_file(filename) and "site-packages" not in filename
 
 

@@ -43,13 +43,13 @@ def _has_own_slot(value: Any) -> bool:
 
 
 def has_fixed_hash(value: Any) -> bool:
-    """Whether ``hash(value)`` is the same in every process."""
+    """Return True if ``hash(value)`` is the same in every process."""
     kind = type(value)
     return kind in _FIXED_HASH or (kind is tuple and all(map(has_fixed_hash, value)))
 
 
 def holds_disorder(value: Any, depth: int = 0) -> bool:
-    """Whether there is a disordered set in ``value``, itself included."""
+    """Return True if there is a disordered set in ``value``, itself included."""
     kind = type(value)
     if kind in _SETS:
         return is_disordered(value) or (depth < _MAX_DEPTH and any(holds_disorder(part, depth + 1) for part in value))
@@ -63,7 +63,7 @@ def holds_disorder(value: Any, depth: int = 0) -> bool:
 
 
 def holds_address(value: Any, depth: int = 0) -> bool:
-    """Whether the text of ``value`` holds what differs between processes, other than by a set's order."""
+    """Return True if the text of ``value`` differs between processes, other than by a set's order."""
     kind = type(value)
     if kind is dict:
         return depth < _MAX_DEPTH and any(holds_address(part, depth + 1) for part in (*value, *value.values()))
@@ -76,7 +76,7 @@ def holds_address(value: Any, depth: int = 0) -> bool:
 
 
 def depends_on_order(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether what one of Python's own functions gives may depend on the order of a set among its arguments."""
+    """Return True if the result of one of Python's functions may depend on the order of a set in its arguments."""
     if id(function) in _ORDER_FREE:
         return False
     if id(function) in _ORDERING and not kwargs and all(map(has_one_order, args)):
@@ -93,5 +93,5 @@ def depends_on_order(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def has_one_order(value: Any) -> bool:
-    """Whether the items of a set are of one kind that has one order."""
+    """Return True if the items of a set are of one kind that has one order."""
     return not is_disordered(value) or {*map(type, value)} in ({str}, {bytes}, {int})

@@ -22,14 +22,14 @@ from lmc.frontend.tools.tools import Tool
 from lmc.ir.wording import with_article
 
 _MOST = 20_000
-"""How many objects are looked at; a function that refers to more of them may reach any."""
+"""The number of objects that are searched; a function that refers to more of them may reach any."""
 _THREAD_STATE = {
     "sqlite3": ("connect", "Connection"),
     "decimal": ("getcontext", "setcontext", "localcontext"),
     "threading": ("local", "current_thread", "get_ident", "get_native_id"),
     "contextvars": ("ContextVar", "copy_context"),
 }
-"""What belongs to the thread that makes or asks for it, by standard module."""
+"""The objects that belong to the thread that makes or asks for them, by standard module."""
 RECEIVER = object()
 """Stands for the object that a captured method belongs to, which a capture keeps alive nowhere."""
 _PLAIN = frozenset({str, int, float, bool, bytes, complex, type(None), range, CodeType})
@@ -58,11 +58,11 @@ def changeable(values: Mapping[str, Any]) -> set[int]:
 
 
 def reaches(roots: Collection[Any], wanted: Collection[int], receiver: tuple[Any, ...] = ()) -> bool:
-    """Whether an object of an id in ``wanted`` can be reached from ``roots``, functions and what they are given.
+    """Return True if an object of an id in ``wanted`` is reachable from ``roots``, functions and their arguments.
 
-    The search covers the globals that a function names, its closure, its defaults, the object of a method, and what
-    those hold; ``RECEIVER`` stands for the object of the captured method. Objects of installed packages, which know
-    nothing of the user's, are not searched.
+    The search covers the globals that a function names, its closure, its defaults, the object of a method, and the
+    contents of those; ``RECEIVER`` stands for the object of the captured method. Objects of installed packages, which
+    know nothing of the user's, are not searched.
     """
     found = receiver if any(root is RECEIVER for root in roots) else ()
     return bool(wanted) and _finds([*roots, *found], lambda value: id(value) in wanted)
@@ -172,5 +172,5 @@ def _is_own(kind: type) -> bool:
 
 
 def _is_searched(kind: type) -> bool:
-    """Whether instances are searched: of Python's own containers, and of the user's classes."""
+    """Return True if instances are searched: of Python's own containers, and of the user's classes."""
     return is_standard_module(kind.__module__) or _is_own(kind)

@@ -25,7 +25,7 @@ class FunctionScope:
 
     def collect(self, root: ast.AST) -> None:
         """Take in what ``root`` binds."""
-        stack = [(root, False)]  # node, whether it stands in a comprehension
+        stack = [(root, False)]  # node, whether it is in a comprehension
         while stack:
             node, inside = stack.pop()
             match node:

@@ -42,12 +42,12 @@ class Sites:
 
     @classmethod
     def of(cls, node: ast.FunctionDef, file: str) -> Sites:
-        """Those of a definition."""
+        """Return the sites of a definition."""
         found = {part.lineno for part in ast.walk(node) if isinstance(part, _CONTROL) or _is_form(part)}
         return cls(node.name, file, node.lineno, node.end_lineno or node.lineno, tuple(sorted(found)))
 
     def number(self, line: int) -> int:
-        """How many lines with control flow there are up to ``line``."""
+        """Return the number of lines with control flow up to ``line``."""
         return bisect_right(self.lines, line)
 
 
@@ -74,7 +74,7 @@ class SiteTable:
 
 
 def _is_form(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether this may be ``lmc.map(…)`` or one of its like."""
+    """Return True if this may be ``lmc.map(…)`` or one of its like."""
     if not isinstance(node, ast.Call):
         return False
     function = node.func

@@ -49,13 +49,13 @@ class _ToolName(str):
 
 
 def _is_no_tool(record: logging.LogRecord) -> bool:
-    """Whether stamina's own warning of a retry is about something else: tools have one of lmc's, with their names."""
+    """Return False for stamina's own warnings of retries of tools: lmc's have their names."""
     return not isinstance(getattr(record, "stamina.callable", None), _ToolName)
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a tool that fails is called again, after which errors, and how many seconds each attempt may take.
+    """The retries of a failing tool: their number, the errors, and the seconds that each attempt may take.
 
     With ``retry_on`` None that is every error but those of a program that is wrong itself.
     """
@@ -67,7 +67,7 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How the tool ``name`` is called. ``stoppable``: whether an attempt that took too long is over.
+    """The call policy of the tool ``name``. ``stoppable``: an attempt that took too long is over.
 
     An async function is cancelled then, but a plain one that writes may still write.
     """
@@ -78,7 +78,7 @@ class Policy:
     stoppable: bool = True
 
     def is_retried(self, error: BaseException) -> bool:
-        """Whether a call that raised ``error`` is made again."""
+        """Return True if a call that raised ``error`` is made again."""
         if isinstance(error, ToolTimeoutError) and not self.stoppable:
             return False
         if self.given.retry_on is not None:
@@ -88,7 +88,7 @@ class Policy:
         )
 
     def call(self, work: Callable[[], Any], location: Location | None) -> Any:
-        """What ``work`` gives in the end. Raises what its last attempt did, a timeout at ``location``."""
+        """Return the result of ``work``, with retries. Raises its last error, a timeout at ``location``."""
         if self.given.timeout is not None:
             work = partial(self._within, self.given.timeout, work, location)
         if not self.given.retries:
@@ -142,7 +142,7 @@ class Policy:
             raise
 
     def _within(self, seconds: float, work: Callable[[], Any], location: Location | None) -> Any:
-        """What ``work`` gives, in a thread of its own; nothing stops it where it takes too long."""
+        """Return the result of ``work``, run in a thread of its own; nothing stops it if it takes too long."""
         future: Future[Any] = Future()
         context = contextvars.copy_context()
 
@@ -176,7 +176,7 @@ def check_cancelled() -> None:
 
 
 def in_program() -> bool:
-    """Whether a program runs, as plain Python or as a graph that calls one of the user's functions."""
+    """Return True while a program runs, as plain Python or as a graph that calls one of the user's functions."""
     return ACTIVE.get() is not None or HOST.get() is not None
 
 
@@ -229,7 +229,7 @@ async def _answer(work: Callable[[], Coroutine[Any, Any, Any]], name: str) -> An
 
 
 class ToolLoop(LoopThread):
-    """Where all async tools of a process run."""
+    """The event loop of all async tools of a process."""
 
     def __init__(self) -> None:
         super().__init__("lmc-tools")
@@ -246,7 +246,7 @@ def tool_loop() -> ToolLoop:
 
 
 def in_tool_loop() -> bool:
-    """Whether an async tool runs here, which must not wait for another one."""
+    """Return True in an async tool, which must not wait for another one."""
     try:
         running = asyncio.get_running_loop()
     except RuntimeError:

@@ -64,7 +64,7 @@ class Tool(Bindable, Generic[P, R]):
         self.result_type = annotated_type(_return_annotation(function))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the function gives; in a program an async one is waited for, elsewhere it has to be awaited."""
+        """Return the function's result; in a program an async one is waited for, elsewhere it has to be awaited."""
         if not self.is_async:
             return self._run(args, kwargs)
         if in_tool_loop() and ACTIVE.get() is not None:
@@ -164,7 +164,7 @@ def tool(
     """Declare a function that jitted functions may call: ``@lmc.tool`` or ``@lmc.tool(effect="reads", retries=2)``.
 
     The function may be async: a program calls it like any other and gets its result; all async tools of a process run
-    in one event loop, and none takes a thread. Tools run beside generations and each other, as far as neither needs
+    in one event loop, and none takes a thread. Tools run beside generations and each other, unless one needs
     the other's result: those that read come after what was written before them, those that write after all before
     them that reads, writes or may fail. So one that reads may have been called although an error ends the program
     before its line.

@@ -195,7 +195,7 @@ def _may_keep(machine: Machine, call: Called) -> bool:
 
 
 def _holds_cells(machine: Machine, value: Abstract) -> bool:
-    """Return whether a list or dict stands in ``value``, of which the result might hold a part."""
+    """Return True if ``value`` holds a list or dict that the result might share a part of."""
     cell = machine.cell(value)
     held: Sequence[Abstract] = ()
     if isinstance(cell, ListCell):
