@@ -34,7 +34,7 @@ from benchmarks.engine import FOLDER
 from benchmarks.peers.shapes import words
 from benchmarks.results import machine, processor, table, write_section
 from benchmarks.workloads import make_small_model
-from lmc.driver.targets.defaults import Wish
+from lmc.driver.options import Options
 from lmc.driver.targets.engines import adopt_engine, close_engine
 from lmc.ir.engine.protocol import EngineStatistics
 from lmc.program import Level
@@ -178,7 +178,7 @@ def run(mode: Mode, batch: Batch, workload: Workload, model: Path) -> Run:
         seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
         return Run(seconds, cpu_seconds, engine.statistics, texts)
     finally:
-        close_engine(Wish(target))
+        close_engine(Options(target))
 
 
 def measure(name: str, workload: Workload, model: Path, repeats: int) -> list[list[Run]]:

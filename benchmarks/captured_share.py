@@ -35,6 +35,7 @@ from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import LmcError
 from lmc.ir.semantics.interpreter import Outcome
+from lmc.passes.pipelines import PipelineOptions
 from lmc.runtime.executor import Executor, Finished, Instance
 from tests.examples.cases import EXAMPLES
 from tests.frontend.corpus.cases import CASES
@@ -145,7 +146,9 @@ def _run_eagerly(function: JittedFunction, arguments: Arguments) -> tuple[Any, i
 def _run_compiled(function: JittedFunction, arguments: Arguments) -> tuple[Any, int, list[tuple[str, str]]]:
     """How it ends compiled, how many generations ran behind its break, and that break."""
     bound = bind(function, *arguments)
-    compiled = compile_program(function, bound, Target.parse("toy"), LEVEL, toy_tokenizer(), cache=CACHE)
+    compiled = compile_program(
+        function, bound, Target.parse("toy"), PipelineOptions(LEVEL), toy_tokenizer(), cache=CACHE
+    )
     compile = compiler(CACHE, toy_tokenizer())
     session = EagerSession(ToyEngine(), compile=compile)
 

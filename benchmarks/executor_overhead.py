@@ -16,6 +16,7 @@ from lmc.ir.engine.protocol import DoneHandle, Generation, Handle, OnDelta, Requ
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.semantics.interpreter import interpret
+from lmc.passes.pipelines import PipelineOptions
 from lmc.runtime.executor import Executor, Finished, Instance
 
 REPEATS = 3
@@ -60,7 +61,7 @@ def measure() -> list[tuple[str, int, float, float]]:
         ("1,000 instances of a chain", chain(10), 10, 1_000),
     )
     for name, program, generations, instances in cases:
-        compiled = compile_program(program, None, Target("toy"), "O2", toy_tokenizer())
+        compiled = compile_program(program, None, Target("toy"), PipelineOptions("O2"), toy_tokenizer())
         total = generations * instances
 
         def reference(compiled: Compiled = compiled, instances: int = instances) -> None:

@@ -23,6 +23,7 @@ from lmc.driver.run.result import Result
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.variants import inputs_of
 from lmc.ir.engine.target import Target
+from lmc.passes.pipelines import PipelineOptions
 from lmc.runtime.local import LocalEngine, load_local_engine
 
 KV_TOKENS = 60_000  # room for every prompt of the batch
@@ -76,7 +77,9 @@ def measure(setting: Setting, essays: Sequence[dict[str, Any]]) -> Row:
 
 def _jobs(setting: Setting, engine: LocalEngine, essays: Sequence[dict[str, Any]]) -> list[Job]:
     bound = [bind(judge, (), essay) for essay in essays]
-    compiled = compile_program(judge, bound[0], Target.parse("builtin"), setting.level, engine.tokenizer)
+    compiled = compile_program(
+        judge, bound[0], Target.parse("builtin"), PipelineOptions(setting.level), engine.tokenizer
+    )
     return [Job(number, each, compiled, inputs_of(compiled.captured, each)) for number, each in enumerate(bound)]
 
 

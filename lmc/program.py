@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Never, Pro
 from typing_extensions import ParamSpec, TypeVar  # with defaults, which typing has from Python 3.13 on
 
 from lmc import driver
-from lmc.driver import JittedFunction, Options, Wish, check_option_names
+from lmc.driver import JittedFunction, Options, check_option_names
 from lmc.ir.cached import cached_property
 from lmc.ir.engine.forks import at_work, is_at_work
 from lmc.ir.errors import InputError
@@ -25,8 +25,6 @@ P = ParamSpec("P", default=...)
 R = TypeVar("R", default=Any)
 Owner = TypeVar("Owner")
 Level = Literal["O0", "O1", "O2"]
-_ENGINE_OPTIONS = ("target", "dtype", "kv_tokens", "deterministic", "device", "prefill_tokens")
-_OPTIONS = (*_ENGINE_OPTIONS, "seed", "level", "timeout", "profile", "order_sections", "priority")
 
 
 class Program(JittedFunction, Generic[P, R]):
@@ -118,18 +116,22 @@ class Program(JittedFunction, Generic[P, R]):
 
         Raises ``InputError`` for an option of another name, and for a profile of another program.
         """
-        check_option_names(unknown, _OPTIONS)
-        wish = Wish(target, dtype, kv_tokens, deterministic, device, prefill_tokens)
         made = self.twin()
         made.options = self.options.updated(
             self.name,
-            wish,
+            target=target,
+            dtype=dtype,
+            kv_tokens=kv_tokens,
+            deterministic=deterministic,
+            device=device,
+            prefill_tokens=prefill_tokens,
             seed=seed,
             level=level,
             timeout=timeout,
             profile=profile,
             order_sections=order_sections,
             priority=priority,
+            **unknown,
         )
         return made
 
@@ -314,5 +316,5 @@ def jit(function: Any = None, /, **options: Any) -> Any:
     """Make a function a program: ``@lmc.jit``, or with the options of ``Program.on``: ``@lmc.jit(target="toy")``."""
     if function is not None:
         return Program(function)
-    check_option_names(options.keys() - set(_OPTIONS), _OPTIONS)
+    check_option_names(options)
     return lambda given: Program(given).on(**options)

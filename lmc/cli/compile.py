@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lmc import driver
-from lmc.cli.options import OrderSections, ProfileUse
+from lmc.cli.options import OrderSections, ProfileUse, program_option
 from lmc.cli.output import (
     MODELS,
     check_output,
@@ -51,9 +51,7 @@ def compile_command(
     row: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="With --input, the row; counted from 0, as lmc run does.")
     ] = None,
-    level: Annotated[
-        Level | None, typer.Option("-O", help="Optimization level: -O0, -O1 or -O2; overrides @lmc.jit.")
-    ] = None,
+    level: Annotated[Level | None, program_option("level", "-O")] = None,
     emit: Annotated[Emit, typer.Option(help="What to print.")] = Emit.SUMMARY,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
     model: Annotated[str | None, typer.Option(help=f"Target: {MODELS}.")] = None,
@@ -76,10 +74,10 @@ def compile_command(
         reader = driver.ArgumentReader(driver.Signature.of(function))
         fixed = reader.assignments(assignments or [])
         chosen = None if level is None else f"O{level.value}"
-        given = driver.Given(
-            driver.Wish(target_spec(model)), level=chosen, profile=profile, order_sections=order_sections
+        runner = driver.runner_for(
+            function,
+            {"target": target_spec(model), "level": chosen, "profile": profile, "order_sections": order_sections},
         )
-        runner = given.runner(function)
         arguments = _arguments(reader, fixed) if data is None else _row(reader, fixed, data, row or 0)
         compiled = runner.compile(arguments)
     if as_json:

@@ -1,27 +1,44 @@
-"""Options that several commands have."""
+"""Options of programs (``lmc.driver.Options``) as options of commands."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from lmc import driver
+
+
+def program_option(name: str, *flags: str, **more: Any) -> Any:
+    """The option of a command for the option of that name, with its help."""
+    return typer.Option(*flags, help=driver.OPTIONS[name]["help"], **more)
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value} is no number of seconds greater than 0")
+    return value
+
+
+Seed = Annotated[int | None, program_option("seed")]
+Dtype = Annotated[str | None, program_option("dtype")]
+KvTokens = Annotated[str | None, program_option("kv_tokens", metavar="TOKENS|auto")]
+Deterministic = Annotated[
+    bool | None, program_option("deterministic", "--deterministic/--no-deterministic", show_default=False)
+]
+Device = Annotated[str | None, program_option("device")]
+PrefillTokens = Annotated[int | None, program_option("prefill_tokens", metavar="TOKENS")]
+Timeout = Annotated[float | None, program_option("timeout", metavar="SECONDS", callback=_seconds)]
 ProfileUse = Annotated[
     str | None,
     typer.Option(
         "--profile-use",
         "--profile",
         metavar="FILE",
-        help="Plan by a profile that lmc run --profile-generate wrote. Short form: --profile.",
+        help=f"{driver.OPTIONS['profile']['help']} Short form: --profile.",
     ),
 ]
 """Of commands that write no profile."""
-
 OrderSections = Annotated[
-    bool | None,
-    typer.Option(
-        "--order-sections/--no-order-sections",
-        help="Put movable sections of text (lmc.section) first: other prompts.",
-        show_default=False,
-    ),
+    bool | None, program_option("order_sections", "--order-sections/--no-order-sections", show_default=False)
 ]

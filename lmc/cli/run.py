@@ -11,19 +11,22 @@ import typer
 
 from lmc import driver
 from lmc.cli.interrupts import Interrupts
-from lmc.cli.options import OrderSections
+from lmc.cli.options import (
+    Deterministic,
+    Device,
+    Dtype,
+    KvTokens,
+    OrderSections,
+    PrefillTokens,
+    Seed,
+    Timeout,
+)
 from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec
 from lmc.cli.progress import show_progress
 from lmc.cli.rows_file import RowsFile, is_stream, record_path
 from lmc.cli.sink import RowsStream, Sink, profile_file
 
 FAILURE = 1
-
-
-def _seconds(value: float | None) -> float | None:
-    if value is not None and not value > 0:
-        raise typer.BadParameter(f"{value} is no number of seconds greater than 0")
-    return value
 
 
 def _kv_tokens(text: str | None) -> int | Literal["auto"] | None:
@@ -74,35 +77,13 @@ def run_command(
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Write the rows in input order: a file at the end, a stream as it can.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="Seed of the random draws; 0, or that of @lmc.jit.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="Precision of a local model: float32 or bfloat16.")] = None,
-    kv_tokens: Annotated[
-        str | None,
-        typer.Option(metavar="TOKENS|auto", help="Size of a local model's KV pool; auto goes by free memory."),
-    ] = None,
-    deterministic: Annotated[
-        bool | None,
-        typer.Option(
-            "--deterministic/--no-deterministic",
-            help="Results independent of other requests (local model, slower).",
-            show_default=False,
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="Where a local model computes: auto (CUDA where there is one), cpu, cuda, cuda:1."),
-    ] = None,
-    prefill_tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="TOKENS",
-            help="Tokens of prompts that a local model computes in a step: more is faster, less is steadier.",
-        ),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds that each request to the model may take.", metavar="SECONDS", callback=_seconds),
-    ] = None,
+    seed: Seed = None,
+    dtype: Dtype = None,
+    kv_tokens: KvTokens = None,
+    deterministic: Deterministic = None,
+    device: Device = None,
+    prefill_tokens: PrefillTokens = None,
+    timeout: Timeout = None,
     functions: Annotated[
         str | None,
         typer.Option(
@@ -181,8 +162,18 @@ def run_command(
     sink = Sink(out, as_json=as_json, many=data is not None, ordered=ordered)
     with prints_to_stderr(), Interrupts() as interrupts:
         try:
-            wish = driver.Wish(target_spec(model), dtype, _kv_tokens(kv_tokens), deterministic, device, prefill_tokens)
-            given = driver.Given(wish, seed, timeout=timeout, profile=profile_use, order_sections=order_sections)
+            given: driver.GivenOptions = {
+                "target": target_spec(model),
+                "dtype": dtype,
+                "kv_tokens": _kv_tokens(kv_tokens),
+                "deterministic": deterministic,
+                "device": device,
+                "prefill_tokens": prefill_tokens,
+                "seed": seed,
+                "timeout": timeout,
+                "profile": profile_use,
+                "order_sections": order_sections,
+            }
             rows_file = None if output is None or is_stream(output) else RowsFile(output, ordered=ordered)
             runner, signature = _load(program, given, functions)
             parts, layout = _parts(driver.ArgumentReader(signature), assignments or [], data, scheduled, runner.place)
@@ -249,14 +240,14 @@ def _parts(
 
 
 def _load(
-    name: str, given: driver.Given, functions: str | None
+    name: str, given: driver.GivenOptions, functions: str | None
 ) -> tuple[driver.Runner | driver.SavedRunner, driver.Signature]:
     if driver.is_saved(name):
         saved = driver.SavedRunner.load(
-            name, given.for_saved(name), None if functions is None else driver.load_program(functions)
+            name, driver.options_for_saved(name, given), None if functions is None else driver.load_program(functions)
         )
         return saved, saved.signature
     if functions is not None:
         raise driver.UsageError("--program goes with a saved plan", remedy="leave it out: a program has its functions")
     function = driver.load_program(name)
-    return given.runner(function), driver.Signature.of(function)
+    return driver.runner_for(function, given), driver.Signature.of(function)

@@ -43,7 +43,7 @@ def schedule_command(
     lmc run --schedule executes it. The header identifies the plan and the rows.
     """
     check_output(output, program=driver.program_file(program), input=data, profile=profile)
-    given = driver.Given(driver.Wish(target_spec(model)), profile=profile, order_sections=order_sections)
+    given = {"target": target_spec(model), "profile": profile, "order_sections": order_sections}
     room = driver.schedule.Room(driver.schedule.HOLDS_ALL if kv_tokens is None else kv_tokens, batch)
     with prints_to_stderr():
         found = driver.schedule.run(program, data, given, room, assignments or [])

@@ -18,10 +18,14 @@ from .errors import (
     UsageError as UsageError,
 )
 from .run.execute import TokenEvent as TokenEvent
-from .run.cli_options import Given as Given
+from .run.cli_options import (
+    GivenOptions as GivenOptions,
+    options_for_saved as options_for_saved,
+    runner_for as runner_for,
+)
 from .batch.lines import STANDARD_INPUT as STANDARD_INPUT
 from .notebook import program_html as program_html
-from .options import Options as Options, Wish as Wish, check_option_names as check_option_names
+from .options import OPTIONS as OPTIONS, Options as Options, check_option_names as check_option_names
 from .batch.chunks import parts_of as parts_of
 from .compile.profiles import ProfileFile as ProfileFile, ProfileOption as ProfileOption, read_profile as read_profile
 from .programs import JittedFunction as JittedFunction, load_program as load_program, program_file as program_file

@@ -45,7 +45,7 @@ def program_html(program: JittedFunction, options: Options) -> str:
     """Return a program: its signature, documentation and the options that are not the defaults."""
     defaults = asdict(type(options)())
     chosen = asdict(options)
-    settings = {**chosen.pop("wish"), **{name: value for name, value in chosen.items() if value != defaults[name]}}
+    settings = {name: value for name, value in chosen.items() if value != defaults[name]}
     settings.pop("profile", None)
     shown = [(name, str(value)) for name, value in settings.items() if value is not None]
     parts = [_block("program", f"{program.name}{program.signature}")]

@@ -1,126 +1,188 @@
-"""The options of a program: target, seed, level, profile and others, checked at the line where the user sets them."""
+"""The options of a program: the fields of ``Options`` declare the name, type, default, check and help of each.
+
+``@lmc.jit``, ``Program.on``, ``[tool.lmc]`` and the command line take their options from here. To add one, add a field,
+and a parameter to the signatures that offer it (``lmc/program.py``, commands in ``lmc/cli``).
+
+The command line imports this module to print ``--help``, so it imports no other stage of lmc.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import cast
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from lmc.driver.compile.profiles import ProfileOption, profile_for
-from lmc.frontend.source.locations import user_location
-from lmc.ir.engine.target import KvTokens
-from lmc.ir.errors import InputError
-from lmc.ir.profile import Profile
+from lmc.ir.engine.target import TARGETS
+from lmc.ir.errors import InputError, Location
+
+if TYPE_CHECKING:
+    from lmc.ir.profile import Profile
+    from lmc.passes.pipelines import PipelineOptions
 
 DEFAULT_LEVEL = "O2"
+DTYPES = ("float32", "bfloat16")
 MAX_PRIORITY = 1000
+_DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """The options that the user set: a target in words, and the settings of its engine."""
+def _option(default: Any, help: str, check: Callable[[str, Any], None] | None = None, *, engine: bool = False) -> Any:
+    """A field of ``Options`` that the user can set. An ``engine`` option is part of the target: see ``Target``."""
+    return field(default=default, metadata={"help": help, "check": check, "engine": engine})
 
-    target: str | None = None
-    dtype: str | None = None
-    kv_tokens: KvTokens | None = None
-    deterministic: bool | None = None
-    device: str | None = None
-    prefill_tokens: int | None = None
+
+def _check_flag(name: str, value: object) -> None:
+    if type(value) is not bool:
+        raise InputError(f"{name} is {value!r}", remedy="give True or False")
+
+
+def _check_seed(name: str, value: object) -> None:
+    if type(value) is not int:
+        raise InputError(f"{name} is {value!r}", remedy="give an integer")
+
+
+def _check_priority(name: str, value: object) -> None:
+    if type(value) is not int or abs(value) > MAX_PRIORITY:
+        raise InputError(
+            f"{name} is {value!r}",
+            remedy=f"give an integer from -{MAX_PRIORITY} to {MAX_PRIORITY}; 0 is that of all others",
+        )
+
+
+def _check_timeout(name: str, value: object) -> None:
+    if type(value) not in (int, float) or not cast("float", value) > 0:
+        raise InputError(f"{name} is {value!r}", remedy="give a number of seconds greater than 0")
+
+
+def _check_target(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise InputError(f"{name} is {value!r}", remedy=f"give text: {TARGETS}")
+
+
+def _check_dtype(name: str, value: object) -> None:
+    if value not in DTYPES:
+        raise InputError(f"unknown {name} {value!r}", remedy=f"use one of {', '.join(DTYPES)}")
+
+
+def _check_kv_tokens(name: str, value: object) -> None:
+    if value != "auto" and (type(value) is not int or value < 1):
+        raise InputError(f"{name} is {value!r}", remedy='give a number of tokens from 1 on, or "auto"')
+
+
+def _check_device(name: str, value: object) -> None:
+    if not (isinstance(value, str) and _DEVICE.fullmatch(value)):
+        raise InputError(f"unknown {name} {value!r}", remedy='use "auto", "cpu", "cuda" or "cuda:1"')
+
+
+def _check_tokens(name: str, value: object) -> None:
+    if type(value) is not int or value < 1:
+        raise InputError(f"{name} is {value!r}", remedy="give a number of tokens from 1 on")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a program runs, as set by ``@lmc.jit(…)``, ``Program.on`` and the command line: see ``Program.on``.
 
-    ``requests`` bounds the requests and instances of a batch that run at the same time. ``profile`` holds measurements
-    of earlier runs for the passes. ``order_sections`` puts movable sections of text first (``lmc.section``).
-    An engine serves requests of higher ``priority`` first.
+    An engine option that is None is that of the environment or of ``[tool.lmc]`` (``resolve_target``). ``requests``
+    bounds the requests and instances of a batch that run at the same time; the user of a program does not set it.
     """
 
-    wish: Wish = field(default_factory=Wish)
-    seed: int = 0
-    level: str = DEFAULT_LEVEL
-    timeout: float | None = None
+    target: str | None = _option(None, "Where the program runs.", _check_target, engine=True)
+    dtype: str | None = _option(None, "Precision of a local model: float32 or bfloat16.", _check_dtype, engine=True)
+    kv_tokens: int | Literal["auto"] | None = _option(
+        None, "Size of a local model's KV pool; auto goes by free memory.", _check_kv_tokens, engine=True
+    )
+    deterministic: bool | None = _option(
+        None, "Results independent of other requests (local model, slower).", _check_flag, engine=True
+    )
+    device: str | None = _option(
+        None,
+        "Where a local model computes: auto (CUDA where there is one), cpu, cuda, cuda:1.",
+        _check_device,
+        engine=True,
+    )
+    prefill_tokens: int | None = _option(
+        None,
+        "Tokens of prompts that a local model computes in a step: more is faster, less is steadier.",
+        _check_tokens,
+        engine=True,
+    )
+    seed: int = _option(0, "Seed of the random draws; 0, or that of @lmc.jit.", _check_seed)
+    level: str = _option(DEFAULT_LEVEL, "Optimization level: -O0, -O1 or -O2; overrides @lmc.jit.")
+    timeout: float | None = _option(None, "Seconds that each request to the model may take.", _check_timeout)
+    profile: Profile | None = _option(  # noqa: RUF009 - a field
+        None, "Plan by a profile that lmc run --profile-generate wrote."
+    )
+    order_sections: bool = _option(
+        False, "Put movable sections of text (lmc.section) first: other prompts.", _check_flag
+    )
+    priority: int = _option(0, "Requests of higher priority go before others of a local engine.", _check_priority)
     requests: int | None = None
-    profile: Profile | None = None
-    order_sections: bool = False
-    priority: int = 0
 
-    def updated(
-        self,
-        program: str,
-        wish: Wish,
-        *,
-        seed: int | None = None,
-        level: str | None = None,
-        timeout: float | None = None,
-        profile: ProfileOption | None = None,
-        order_sections: bool | None = None,
-        priority: int | None = None,
-    ) -> Options:
-        """Return these options with those replaced that are not None, for the program of that name.
+    def updated(self, program: str, **given: Any) -> Options:
+        """Return these options with those of ``given`` that are not None, for the program of that name.
 
-        Reads the file of a profile now. Raises ``InputError`` at the user's line for a value that is not allowed.
+        Reads the file of a profile now. Engine options are checked when the program runs. Raises ``InputError`` at the
+        user's line for an option of another name and for a value that is not allowed.
         """
-        if seed is not None:
-            check_seed(seed)
-        if timeout is not None:
-            check_timeout(timeout)
-        if order_sections is not None:
-            check_flag("order_sections", order_sections)
-        if priority is not None:
-            check_priority(priority)
-        asked = {name: value for name, value in asdict(wish).items() if value is not None}
-        return Options(
-            replace(self.wish, **asked),
-            self.seed if seed is None else seed,
-            self.level if level is None else level,
-            self.timeout if timeout is None else timeout,
-            self.requests,
-            self.profile if profile is None else profile_for(program, profile),
-            self.order_sections if order_sections is None else order_sections,
-            self.priority if priority is None else priority,
-        )
+        from lmc.driver.compile.profiles import profile_for  # loads a stage: see above
+
+        check_option_names(given)
+        changes = {name: value for name, value in given.items() if value is not None}
+        try:
+            check_options({name: value for name, value in changes.items() if name not in ENGINE_OPTIONS})
+        except InputError as error:
+            error.location = _user_location()
+            raise
+        if "profile" in changes:
+            changes["profile"] = profile_for(program, changes["profile"])
+        return replace(self, **changes)
+
+    @property
+    def engine(self) -> dict[str, Any]:
+        """The engine options that are set, by name."""
+        return {name: value for name in ENGINE_OPTIONS if (value := getattr(self, name)) is not None}
+
+    @property
+    def pipeline(self) -> PipelineOptions:
+        """The options that say how a program is compiled."""
+        from lmc.passes.pipelines import PipelineOptions  # loads a stage: see above
+
+        return PipelineOptions(self.level, self.order_sections, self.profile)
+
+    def without_engine(self) -> Options:
+        """Return these options without those of an engine."""
+        return replace(self, **dict.fromkeys(ENGINE_OPTIONS))
 
 
-def check_option_names(unknown: Iterable[str], known: Sequence[str]) -> None:
-    """Raise ``InputError`` at the user's line for an option that there is none of; ``known`` are those there are."""
-    for name in unknown:
-        near = difflib.get_close_matches(name, known, n=1)
-        guess = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(
-            f"there is no option {name!r}",
-            remedy=f"{guess}The options are {', '.join(known)}",
-            location=user_location(),
-        )
+OPTIONS = {each.name: each.metadata for each in fields(Options) if each.metadata}
+"""Every option that a user can set: its ``help``, its ``check`` and whether it is of an ``engine``."""
+ENGINE_OPTIONS = tuple(name for name, declared in OPTIONS.items() if declared["engine"])
 
 
-def check_seed(seed: object) -> None:
-    """Raise ``InputError`` at the user's line for what is no seed."""
-    if type(seed) is not int:
-        raise InputError(f"seed is {seed!r}", remedy="give an integer", location=user_location())
+def check_options(given: Mapping[str, Any]) -> None:
+    """Raise ``InputError`` for a value that its option does not take."""
+    for name, value in given.items():
+        check = OPTIONS[name]["check"]
+        if check is not None:
+            check(name, value)
 
 
-def check_flag(name: str, value: object) -> None:
-    """Raise ``InputError`` at the user's line for what is no bool."""
-    if type(value) is not bool:
-        raise InputError(f"{name} is {value!r}", remedy="give True or False", location=user_location())
+def check_option_names(given: Iterable[str]) -> None:
+    """Raise ``InputError`` at the user's line for a name that no option has."""
+    for name in given:
+        if name not in OPTIONS:
+            near = difflib.get_close_matches(name, OPTIONS, n=1)
+            guess = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(
+                f"there is no option {name!r}",
+                remedy=f"{guess}The options are {', '.join(OPTIONS)}",
+                location=_user_location(),
+            )
 
 
-def check_priority(priority: object) -> None:
-    """Raise ``InputError`` at the user's line for what is no priority."""
-    if type(priority) is not int or abs(priority) > MAX_PRIORITY:
-        raise InputError(
-            f"priority is {priority!r}",
-            remedy=f"give an integer from -{MAX_PRIORITY} to {MAX_PRIORITY}; 0 is that of all others",
-            location=user_location(),
-        )
+def _user_location() -> Location | None:
+    from lmc.frontend.source.locations import user_location  # loads a stage: see above
 
-
-def check_timeout(timeout: object) -> None:
-    """Raise ``InputError`` at the user's line for what is no number of seconds."""
-    if type(timeout) not in (int, float) or not cast("float", timeout) > 0:
-        raise InputError(
-            f"timeout is {timeout!r}", remedy="give a number of seconds greater than 0", location=user_location()
-        )
+    return user_location()

@@ -10,6 +10,7 @@ import typing
 from collections.abc import Callable, Iterable
 
 from lmc.ir.errors import InputError
+from lmc.ir.profile import Profile
 from lmc.passes.base import Pass
 from lmc.passes.manager import PassManager
 from lmc.passes.order_sections import OrderSections
@@ -29,6 +30,23 @@ PIPELINES = {
 
 _ENTRY = re.compile(r"\s*([^{},\s]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 _NUMBERS: dict[type, Callable[[str], object]] = {int: int, float: float}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    """How a captured program is compiled.
+
+    ``order_sections`` puts movable sections of text first (``lmc.section``); ``profile`` is of earlier runs.
+    """
+
+    level: str
+    order_sections: bool = False
+    profile: Profile | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """A hashable value, equal for options that compile a program in the same way."""
+        return self.level, self.order_sections, None if self.profile is None else self.profile.digest
 
 
 def pipeline(level: str, *, order_sections: bool = False, verify_each: bool = False) -> PassManager:

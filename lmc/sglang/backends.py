@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from lmc.driver import DEFAULT_BACKEND, InputError, Options, Wish, adopt_engine, close_engine, engine_info
+from lmc.driver import DEFAULT_BACKEND, InputError, Options, adopt_engine, close_engine, engine_info
 from lmc.driver import flush_cache as flush_cache_of
 from lmc.frontend.source.locations import user_location
 from lmc.ir.engine.target import TARGETS
@@ -32,18 +32,13 @@ class Backend:
     level: Literal["O0", "O1", "O2"] = "O2"
     timeout: float | None = None
 
-    @property
-    def wish(self) -> Wish:
-        """The engine options of the target."""
-        return Wish(self.target, self.dtype, self.kv_tokens, self.deterministic, self.device, self.prefill_tokens)
-
     def options(self, requests: int | None = None) -> Options:
         """Return the run options; ``requests`` is the number of a batch's that run at the same time."""
-        return Options(self.wish, self.seed, self.level, self.timeout, requests)
+        return Options(**vars(self), requests=requests)
 
     def shutdown(self) -> None:
         """Close the engine, where it was started."""
-        close_engine(self.wish)
+        close_engine(self.options())
 
 
 def backend_of(value: Any) -> Backend:
@@ -77,12 +72,12 @@ def flush_cache(backend: Any = None, empty_cache: bool = True) -> bool:
             remedy="leave empty_cache out",
             location=user_location(),
         )
-    return flush_cache_of(backend_of(backend).wish)
+    return flush_cache_of(backend_of(backend).options())
 
 
 def get_server_info(backend: Any = None) -> dict[str, Any]:
     """Return facts about a backend: its target, name, context length, size of the KV pool, and statistics."""
-    return engine_info(backend_of(backend).wish)
+    return engine_info(backend_of(backend).options())
 
 
 def Runtime(  # noqa: N802 - the name is sglang's

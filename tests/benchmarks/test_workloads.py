@@ -19,6 +19,7 @@ from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.semantics.interpreter import interpret
 from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.passes.pipelines import PipelineOptions
 
 FIRST_WORD = 258
 
@@ -70,7 +71,7 @@ def test_programs_and_shapes_ask_for_the_same_tokens(workload: str):
     engine = WordsEngine()
     for number, row in enumerate(rows):
         bound = bind(PROGRAMS[workload], (), row)
-        compiled = compile_program(PROGRAMS[workload], bound, Target("toy"), "O2", engine.tokenizer)
+        compiled = compile_program(PROGRAMS[workload], bound, Target("toy"), PipelineOptions("O2"), engine.tokenizer)
         assert not compiled.breaks
         interpret(compiled.module, inputs_of(compiled.captured, bound), engine, instance=number)
     assert engine.asked == asked_by_shapes(workload, rows)

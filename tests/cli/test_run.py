@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver import Options, Wish
+from lmc.driver import Options
 
 TOY = ("--model", "toy")
 PRINTING = """
@@ -185,20 +185,20 @@ def test_a_timeout_is_a_number_of_seconds(lmc, program: str, seconds: str):
 def test_a_timeout_and_determinism_are_what_the_program_runs_under(lmc, program: str, asked: list[Options]):
     for more in ((), ("--timeout", "2.5", "--deterministic")):
         assert lmc("run", f"{program}:judge", "essay=x", *TOY, *more).code == 0
-    assert [(options.timeout, options.wish.deterministic) for options in asked] == [(None, None), (2.5, True)]
+    assert [(options.timeout, options.deterministic) for options in asked] == [(None, None), (2.5, True)]
 
 
 def test_the_pool_goes_by_free_memory_where_that_is_asked_for(lmc, program: str, asked: list[Options], tmp_path: Path):
     (tmp_path / "pyproject.toml").write_text('[tool.lmc]\ntarget = "toy"\nkv_tokens = 9\n')
     assert lmc("run", f"{program}:judge", "essay=x", "--kv-tokens", "auto").code == 0
     assert lmc("run", f"{program}:judge", "essay=x").code == 1  # the toy has no pool
-    assert [options.wish.kv_tokens for options in asked] == ["auto", None]
+    assert [options.kv_tokens for options in asked] == ["auto", None]
 
 
 def test_a_local_model_is_set_up_as_the_options_say(lmc, program: str, asked: list[Options]):
     options = ("--dtype", "bfloat16", "--kv-tokens", "9", "--deterministic", "--device", "cpu", "--prefill-tokens", "7")
     assert lmc("run", f"{program}:judge", "essay=x", "--model", "nowhere", *options).code == 1
-    assert [options.wish for options in asked] == [Wish("local:nowhere", "bfloat16", 9, True, "cpu", 7)]
+    assert asked == [Options("local:nowhere", "bfloat16", 9, True, "cpu", 7)]
 
 
 def test_a_setting_that_is_no_good_is_told_with_its_file(lmc, program: str, tmp_path: Path):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lmc.driver import Wish, close_engine
+from lmc.driver import Options, close_engine
 from lmc.driver.batch import windows
 from lmc.runtime.executor import Executor
 
@@ -48,7 +48,7 @@ def ran(lmc, data: str) -> list[dict[str, Any]]:
     """The output rows by number."""
     said = lmc("run", "ask_in_order.py", "--input", data, "--kv-tokens", "300", "--json")
     assert said.code == 0, said.err
-    close_engine(Wish(kv_tokens=300))
+    close_engine(Options(kv_tokens=300))
     return sorted(map(json.loads, said.out.splitlines()), key=lambda row: row["index"])
 
 

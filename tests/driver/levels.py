@@ -19,6 +19,7 @@ from lmc.ir.core import Effect, walk
 from lmc.ir.dialects.core_ops import HostCallOp
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import LmcError
+from lmc.passes.pipelines import PipelineOptions
 from tests.compiled_constraints import CACHE, compile_for_toy
 from tests.frontend.harness import EFFECTS, Run, calls_of, described, run_plain
 from tests.runtime.engines import LateEngine
@@ -42,7 +43,7 @@ def run_at(
     ``program`` is the one that is meant, where the capture is of a method.
     """
     EFFECTS.clear()
-    compiled = compile_captured(captured, TOY, level, load_tokenizer(TOY), cache=CACHE)
+    compiled = compile_captured(captured, TOY, PipelineOptions(level), load_tokenizer(TOY), cache=CACHE)
     bound = bind(program or captured.function, args, kwargs)
     found: dict[int, Result] = {}
     job = Job(0, bound, compiled, inputs_of(captured, bound))

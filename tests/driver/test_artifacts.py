@@ -8,12 +8,13 @@ from lmc.driver.targets.registry import load_tokenizer
 from lmc.ir.engine.target import Target
 from lmc.ir.equality import structurally_equal
 from lmc.ir.text.parser import parse
+from lmc.passes.pipelines import PipelineOptions
 from tests.driver import programs
 
 TOY = Target("toy")
 TOKENIZER = load_tokenizer(TOY)
-JUDGE = compile_program(programs.judge, None, TOY, "O2", TOKENIZER)
-BREAKS = compile_program(programs.breaks, None, TOY, "O0", TOKENIZER)
+JUDGE = compile_program(programs.judge, None, TOY, PipelineOptions("O2"), TOKENIZER)
+BREAKS = compile_program(programs.breaks, None, TOY, PipelineOptions("O0"), TOKENIZER)
 
 
 def test_ir_and_plan_load_as_what_they_were():

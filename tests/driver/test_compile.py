@@ -9,6 +9,7 @@ from lmc.frontend.program.function import JittedFunction
 from lmc.ir.dialects.core_ops import PrefillOp
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError, LoweringError
+from lmc.passes.pipelines import PipelineOptions
 from tests.driver import programs
 
 TOY = Target("toy")
@@ -16,7 +17,7 @@ TOKENIZER = load_tokenizer(TOY)
 
 
 def find(variants: Variants, function: JittedFunction, *args: object, target: Target = TOY, level: str = "O2"):
-    return variants.find(function, bind(function, args, {}), target, level, TOKENIZER)
+    return variants.find(function, bind(function, args, {}), target, PipelineOptions(level), TOKENIZER)
 
 
 @JittedFunction
@@ -31,7 +32,7 @@ def limited(variants: Variants, limit: int):
 
 
 def test_compiled_holds_every_stage():
-    compiled = compile_program(programs.judge, None, TOY, "O2", TOKENIZER)
+    compiled = compile_program(programs.judge, None, TOY, PipelineOptions("O2"), TOKENIZER)
     assert compiled.module.name == compiled.plan.name == "judge"
     assert compiled.breaks == ()
     assert compiled.remarks
@@ -43,13 +44,13 @@ def test_compiled_holds_every_stage():
 
 
 def test_level_0_runs_no_pass():
-    compiled = compile_program(programs.judge, None, TOY, "O0", TOKENIZER)
+    compiled = compile_program(programs.judge, None, TOY, PipelineOptions("O0"), TOKENIZER)
     assert compiled.module is compiled.captured.module
     assert compiled.remarks == ()
 
 
 def test_host_functions_are_those_of_the_program():
-    compiled = compile_program(programs.breaks, None, TOY, "O2", TOKENIZER)
+    compiled = compile_program(programs.breaks, None, TOY, PipelineOptions("O2"), TOKENIZER)
     assert compiled.hosts["note"]("abc") == "noted 3"
     assert programs.SIDE_EFFECTS == ["abc"]
     [found] = compiled.breaks
@@ -59,15 +60,15 @@ def test_host_functions_are_those_of_the_program():
 
 def test_an_unknown_level_is_refused():
     with pytest.raises(InputError, match="unknown optimization level 'O9'") as caught:
-        compile_program(programs.judge, None, TOY, "O9", TOKENIZER)
+        compile_program(programs.judge, None, TOY, PipelineOptions("O9"), TOKENIZER)
     assert caught.value.remedy
 
 
 def test_constraints_are_compiled_and_those_that_no_target_enforces_refused():
-    compiled = compile_program(programs.constrained, None, TOY, "O2", TOKENIZER)
+    compiled = compile_program(programs.constrained, None, TOY, PipelineOptions("O2"), TOKENIZER)
     assert [entry.digest is not None for entry in compiled.module.constraints] == [True]
     with pytest.raises(LoweringError, match="has a constraint") as caught:
-        compile_program(programs.constrained, None, Target("remote"), "O2", TOKENIZER)
+        compile_program(programs.constrained, None, Target("remote"), PipelineOptions("O2"), TOKENIZER)
     assert caught.value.location is not None
     assert caught.value.location.file == programs.__file__
 

@@ -9,12 +9,11 @@ import pytest
 import lmc
 from lmc.driver.compile import artifacts
 from lmc.driver.compile.constraints import compiler
+from lmc.driver.options import Options
 from lmc.driver.programs import UsageError
 from lmc.driver.run.result import result_row
 from lmc.driver.run.run import Runner
-from lmc.driver.run.start import Options
 from lmc.driver.saved.saved import SavedRunner
-from lmc.driver.targets.defaults import Wish
 from lmc.driver.targets.registry import load_tokenizer
 from lmc.driver.targets.service import service
 from lmc.frontend.program.function import JittedFunction
@@ -36,7 +35,7 @@ WAYS = ("eager", "O0", "O1", "O2")
 
 
 def runner(function: JittedFunction, level: str = "O2", **options: Any) -> Runner:
-    return Runner(function, Options(Wish("toy"), level=level, **options))
+    return Runner(function, Options("toy", level=level, **options))
 
 
 def ran(function: JittedFunction, way: str, args: tuple[Any, ...], seed: int) -> tuple[Any, ...]:
@@ -201,7 +200,7 @@ def one(plan: SavedRunner, **inputs: Any) -> lmc.Result:
 
 @pytest.mark.parametrize("level", ["O0", "O2"])
 def test_a_saved_plan_gives_plain_values_without_its_program(level: str, tmp_path: Path):
-    plan = SavedRunner.load(saved(tmp_path, programs.judged, level), Options(Wish("toy"), seed=3), None)
+    plan = SavedRunner.load(saved(tmp_path, programs.judged, level), Options("toy", seed=3), None)
     result = one(plan, essay="x")
     program = programs.judged.on("toy", seed=3).run("x")
     assert result.error is None
@@ -214,7 +213,7 @@ def test_a_saved_plan_gives_plain_values_without_its_program(level: str, tmp_pat
 @pytest.mark.parametrize("level", ["O0", "O2"])
 def test_a_saved_plan_gives_typed_values_with_its_program(level: str, tmp_path: Path):
     path = saved(tmp_path, programs.judged, level)
-    result = one(SavedRunner.load(path, Options(Wish("toy"), seed=3), programs.judged), essay="x")
+    result = one(SavedRunner.load(path, Options("toy", seed=3), programs.judged), essay="x")
     program = programs.judged.on("toy", seed=3).run("x")
     assert type(result.value) is programs.Verdict
     assert (result.value, result.variables, result.text) == (program.value, program.variables, program.text)
@@ -225,16 +224,16 @@ def test_a_saved_plan_gives_typed_values_with_its_program(level: str, tmp_path: 
 def test_a_plan_that_works_with_instances_needs_its_program(program: lmc.Program, tmp_path: Path):
     path = saved(tmp_path, program)
     with pytest.raises(UsageError, match=r"the plan works with instances of .*programs:") as caught:
-        SavedRunner.load(path, Options(Wish("toy")), None)
+        SavedRunner.load(path, Options("toy"), None)
     assert "--program" in (caught.value.remedy or "")
-    result = one(SavedRunner.load(path, Options(Wish("toy")), program), essay="x")
+    result = one(SavedRunner.load(path, Options("toy"), program), essay="x")
     expected = program.on("toy").run("x")
     assert (result.value, result.text) == (expected.value, expected.text)
 
 
 @pytest.mark.parametrize("program", [programs.handed_on, programs.plain])
 def test_a_plan_that_only_hands_data_on_needs_no_program(program: lmc.Program, tmp_path: Path):
-    result = one(SavedRunner.load(saved(tmp_path, program), Options(Wish("toy")), None), essay="x")
+    result = one(SavedRunner.load(saved(tmp_path, program), Options("toy"), None), essay="x")
     expected = program.on("toy").run("x")
     assert json.dumps(result_row(0, result)) == json.dumps(result_row(0, expected))
     assert result.text == expected.text
@@ -243,21 +242,21 @@ def test_a_plan_that_only_hands_data_on_needs_no_program(program: lmc.Program, t
 def test_classes_that_a_program_does_not_have(tmp_path: Path):
     path = Path(saved(tmp_path, programs.judged))
     with pytest.raises(InputError, match=r"the class .*:Verdict is not used by plain") as caught:
-        SavedRunner.load(str(path), Options(Wish("toy")), programs.plain)
+        SavedRunner.load(str(path), Options("toy"), programs.plain)
     assert caught.value.remedy == "compile the plan again, or run the program itself"
     head, _, rest = path.read_text().partition("\n")
     data = json.loads(head + "]}")
     data["classes"][0][2] = "0" * 64
     path.write_text(json.dumps(data)[:-2] + "\n" + rest)
     with pytest.raises(InputError, match=r"the class .*:Verdict has changed since the plan was compiled"):
-        SavedRunner.load(str(path), Options(Wish("toy")), programs.judged)
+        SavedRunner.load(str(path), Options("toy"), programs.judged)
 
 
 def test_a_class_that_runs_code_is_called_back(tmp_path: Path):
     path = saved(tmp_path, programs.strict)
     with pytest.raises(LmcError, match=r"the plan calls tests\.driver\.constrained_programs:Strict"):
-        SavedRunner.load(path, Options(Wish("toy")), None)
-    result = one(SavedRunner.load(path, Options(Wish("toy")), programs.strict), essay="x")
+        SavedRunner.load(path, Options("toy"), None)
+    result = one(SavedRunner.load(path, Options("toy"), programs.strict), essay="x")
     assert result.value == programs.strict.on("toy")("x")
     assert result.value.n > 10
 
@@ -265,17 +264,17 @@ def test_a_class_that_runs_code_is_called_back(tmp_path: Path):
 def test_a_plan_compiled_for_other_tokens_does_not_run(tmp_path: Path):
     path = saved(tmp_path, programs.forced, target="builtin")
     with pytest.raises(InputError, match="was compiled for the tokens of another model") as caught:
-        SavedRunner.load(path, Options(Wish("toy")), None).run_rows([[(0, ((), {"essay": "x"}))]])
+        SavedRunner.load(path, Options("toy"), None).run_rows([[(0, ((), {"essay": "x"}))]])
     assert caught.value.remedy == "compile the program again for this target"
     unbound = saved(tmp_path, programs.forced, "O0", target="builtin")  # no pass has looked at its tokens
-    assert one(SavedRunner.load(unbound, Options(Wish("toy")), None), essay="x").error is None
+    assert one(SavedRunner.load(unbound, Options("toy"), None), essay="x").error is None
 
 
 def test_a_plan_whose_constraint_is_refused_does_not_start(tmp_path: Path, late: LateEngine):
     path = Path(saved(tmp_path, programs.judged, "O0"))
     path.write_text(path.read_text().replace("[a-z]{2,5}", "([a-z]{2,5}"))
     with pytest.raises(ConstraintError, match="the constraint of 'judged/why' is refused"):
-        SavedRunner.load(str(path), Options(Wish("toy")), None).run_rows([[(0, ((), {"essay": "x"}))]])
+        SavedRunner.load(str(path), Options("toy"), None).run_rows([[(0, ((), {"essay": "x"}))]])
     assert late.order == []
 
 

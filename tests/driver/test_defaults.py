@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver.targets.defaults import Wish, resolve_grammar_cache, resolve_target
+from lmc.driver.options import Options
+from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target
 from lmc.ir.engine.target import TARGETS, Target
 from lmc.ir.errors import InputError
 
@@ -14,39 +15,39 @@ def project(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_the_wish_comes_before_the_environment_before_the_project_before_builtin(tmp_path: Path):
+def test_options_come_before_the_environment_before_the_project_before_builtin(tmp_path: Path):
     folder = project(tmp_path / "p", '[tool.lmc]\ntarget = "local:m"\ndtype = "bfloat16"\nkv_tokens = 64\n')
     inner = folder / "a" / "b"
     inner.mkdir(parents=True)
     environment = {"LMC_TARGET": "local:e"}
-    assert resolve_target(Wish("toy"), environment=environment, folder=inner) == Target("toy")
-    assert resolve_target(Wish(), environment=environment, folder=inner) == Target("local", "e")
-    assert resolve_target(Wish(), environment={}, folder=inner) == Target("local", "m", "bfloat16", 64)
-    assert resolve_target(Wish(), environment={}, folder=tmp_path) == Target("builtin")
+    assert resolve_target(Options("toy"), environment=environment, folder=inner) == Target("toy")
+    assert resolve_target(Options(), environment=environment, folder=inner) == Target("local", "e")
+    assert resolve_target(Options(), environment={}, folder=inner) == Target("local", "m", "bfloat16", 64)
+    assert resolve_target(Options(), environment={}, folder=tmp_path) == Target("builtin")
 
 
 def test_an_empty_variable_counts_as_none(tmp_path: Path):
-    assert resolve_target(Wish(), environment={"LMC_TARGET": ""}, folder=tmp_path) == Target("builtin")
+    assert resolve_target(Options(), environment={"LMC_TARGET": ""}, folder=tmp_path) == Target("builtin")
 
 
-def test_parts_of_a_wish_go_over_the_projects_settings(tmp_path: Path):
+def test_options_go_over_the_projects_settings(tmp_path: Path):
     folder = project(tmp_path, '[tool.lmc]\ntarget = "local:m"\nkv_tokens = 64\n')
-    wish = Wish(dtype="bfloat16", kv_tokens=9)
-    assert resolve_target(wish, environment={}, folder=folder) == Target("local", "m", "bfloat16", 9)
+    options = Options(dtype="bfloat16", kv_tokens=9)
+    assert resolve_target(options, environment={}, folder=folder) == Target("local", "m", "bfloat16", 9)
     folder = project(tmp_path, '[tool.lmc]\ntarget = "local:m"\ndeterministic = true\n')
-    assert resolve_target(Wish(), environment={}, folder=folder).deterministic
-    assert not resolve_target(Wish(deterministic=False), environment={}, folder=folder).deterministic
+    assert resolve_target(Options(), environment={}, folder=folder).deterministic
+    assert not resolve_target(Options(deterministic=False), environment={}, folder=folder).deterministic
 
 
 def test_auto_is_the_size_of_a_pool_that_is_not_given(tmp_path: Path):
     folder = project(tmp_path, '[tool.lmc]\ntarget = "local:m"\nkv_tokens = "auto"\n')
-    assert resolve_target(Wish(), environment={}, folder=folder) == Target("local", "m")
-    assert resolve_target(Wish(kv_tokens=9), environment={}, folder=folder) == Target("local", "m", kv_tokens=9)
+    assert resolve_target(Options(), environment={}, folder=folder) == Target("local", "m")
+    assert resolve_target(Options(kv_tokens=9), environment={}, folder=folder) == Target("local", "m", kv_tokens=9)
     folder = project(tmp_path, '[tool.lmc]\ntarget = "local:m"\nkv_tokens = 9\n')
-    assert resolve_target(Wish(kv_tokens="auto"), environment={}, folder=folder) == Target("local", "m")
+    assert resolve_target(Options(kv_tokens="auto"), environment={}, folder=folder) == Target("local", "m")
 
 
-def test_every_setting_may_be_the_projects_or_the_wishes(tmp_path: Path):
+def test_every_setting_may_be_the_projects_or_of_options(tmp_path: Path):
     text = """
 [tool.lmc]
 target = "local:m"
@@ -57,17 +58,17 @@ device = "cuda:1"
 prefill_tokens = 2048
 """
     folder = project(tmp_path, text)
-    assert resolve_target(Wish(), environment={}, folder=folder) == Target(
+    assert resolve_target(Options(), environment={}, folder=folder) == Target(
         "local", "m", "bfloat16", 64, True, "cuda:1", 2048
     )
-    wish = Wish(None, "float32", 9, False, "cpu", 8)
-    assert resolve_target(wish, environment={}, folder=folder) == Target("local", "m", "float32", 9, False, "cpu", 8)
+    options = Options(None, "float32", 9, False, "cpu", 8)
+    assert resolve_target(options, environment={}, folder=folder) == Target("local", "m", "float32", 9, False, "cpu", 8)
 
 
 def test_only_the_nearest_project_counts(tmp_path: Path):
     project(tmp_path, '[tool.lmc]\ntarget = "toy"\n')
     inner = project(tmp_path / "inner", "[project]\nname = 'x'\n")
-    assert resolve_target(Wish(), environment={}, folder=inner) == Target("builtin")
+    assert resolve_target(Options(), environment={}, folder=inner) == Target("builtin")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_only_the_nearest_project_counts(tmp_path: Path):
 )
 def test_settings_that_are_no_good(tmp_path: Path, text: str, cause: str, remedy: str):
     with pytest.raises(InputError, match=cause) as caught:
-        resolve_target(Wish(), environment={}, folder=project(tmp_path, text))
+        resolve_target(Options(), environment={}, folder=project(tmp_path, text))
     assert caught.value.cause.startswith(f"{tmp_path / 'pyproject.toml'}")
     assert caught.value.remedy is not None
     assert re.search(remedy, caught.value.remedy)
@@ -100,13 +101,13 @@ def test_settings_that_are_no_good(tmp_path: Path, text: str, cause: str, remedy
 
 def test_a_variable_that_names_no_target(tmp_path: Path):
     with pytest.raises(InputError, match="unknown target 'local'"):
-        resolve_target(Wish(), environment={"LMC_TARGET": "local"}, folder=tmp_path)
+        resolve_target(Options(), environment={"LMC_TARGET": "local"}, folder=tmp_path)
 
 
 @pytest.mark.parametrize(("spec", "near"), [("tpy", "'toy'"), ("bultin", "'builtin'"), ("locl:x", "'local:x'")])
 def test_a_target_that_nearly_is_one(spec: str, near: str):
     with pytest.raises(InputError, match=f"unknown target '{spec}'") as caught:
-        resolve_target(Wish(spec), environment={})
+        resolve_target(Options(spec), environment={})
     assert caught.value.remedy == f"did you mean {near}? There are {TARGETS}"
 
 
@@ -125,7 +126,7 @@ def test_token_indexes_are_kept_where_the_environment_the_project_or_the_user_sa
     assert kept(inner, LMC_GRAMMAR_CACHE="here") == inner / "here"
     assert kept(inner, LMC_GRAMMAR_CACHE="off") is None
     assert kept(inner) == folder / "kept"
-    assert resolve_target(Wish(), environment={}, folder=inner) == Target("toy")
+    assert resolve_target(Options(), environment={}, folder=inner) == Target("toy")
     project(folder, '[tool.lmc]\ngrammar_cache = "off"\n')
     assert kept(folder) is None
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -143,7 +144,7 @@ def test_how_much_is_kept_is_what_the_environment_or_the_project_says(tmp_path: 
     folder = project(tmp_path / "p", '[tool.lmc]\ntarget = "toy"\ngrammar_cache_mb = 3\n')
     assert kept(folder) == 3 * 1024 * 1024
     assert kept(folder, LMC_GRAMMAR_CACHE_MB="7") == 7 * 1024 * 1024
-    assert resolve_target(Wish(), environment={}, folder=folder) == Target("toy")
+    assert resolve_target(Options(), environment={}, folder=folder) == Target("toy")
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "1.5", "true", '"7"'])
@@ -187,4 +188,4 @@ def test_a_project_file_that_changed_is_read_again(tmp_path: Path):
     for tokens in (64, 128, 256):
         folder = project(tmp_path, f'[tool.lmc]\ntarget = "local:m"\nkv_tokens = {tokens}\n')
         for _ in range(2):
-            assert resolve_target(Wish(), environment={}, folder=folder).kv_tokens == tokens
+            assert resolve_target(Options(), environment={}, folder=folder).kv_tokens == tokens

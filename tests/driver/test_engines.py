@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from lmc.driver.options import Options
 from lmc.driver.run.run import Runner
-from lmc.driver.run.start import Options
-from lmc.driver.targets.defaults import Wish, resolve_target
+from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.engines import adopt_engine, close_engine, engine_info, flush_cache
 from lmc.driver.targets.service import service
 from lmc.ir.engine.protocol import CacheFlushing
@@ -15,7 +15,7 @@ from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import InputError
 from tests.driver import programs
 
-WISH = Wish("toy", deterministic=True)
+WISH = Options("toy", deterministic=True)
 TARGET = Target("toy", deterministic=True)
 
 
@@ -58,7 +58,7 @@ def test_flushing_is_for_engines_that_keep_something(monkeypatch: pytest.MonkeyP
 
 def test_what_is_no_target():
     with pytest.raises(InputError, match="unknown target 'toys'"):
-        flush_cache(Wish("toys"))
+        flush_cache(Options("toys"))
 
 
 def test_an_engine_that_was_made_before_is_a_target():
@@ -66,16 +66,16 @@ def test_an_engine_that_was_made_before_is_a_target():
     spec = adopt_engine(engine)
     assert spec.startswith("engine:")
     assert adopt_engine(engine) == spec != adopt_engine(other)
-    target = resolve_target(Wish(spec))
+    target = resolve_target(Options(spec))
     assert service().engines.engine(target) is engine
     assert service().engines.tokenizer(target) is engine.tokenizer
     assert target.supports_constraints
-    runner = Runner(programs.judge, Options(Wish(spec)))
+    runner = Runner(programs.judge, Options(spec))
     before = engine.statistics.requests
-    assert runner.run((("x",), {})).value == Runner(programs.judge, Options(Wish("toy"))).run((("x",), {})).value
+    assert runner.run((("x",), {})).value == Runner(programs.judge, Options("toy")).run((("x",), {})).value
     assert engine.statistics.requests > before
     assert other.statistics.requests == 0
-    close_engine(Wish(spec))
+    close_engine(Options(spec))
     with pytest.raises(InputError, match=r"there is no engine 'toy-[0-9]+' in this process") as caught:
         runner.run((("x",), {}))
     assert "give the engine itself" in (caught.value.remedy or "")
@@ -83,5 +83,5 @@ def test_an_engine_that_was_made_before_is_a_target():
 
 def test_an_engine_is_set_up_already():
     with pytest.raises(InputError, match="the engine is set up already") as caught:
-        resolve_target(Wish(adopt_engine(ToyEngine()), dtype="bfloat16"))
+        resolve_target(Options(adopt_engine(ToyEngine()), dtype="bfloat16"))
     assert "leave out dtype" in (caught.value.remedy or "")

@@ -19,6 +19,7 @@ from lmc.frontend.program.function import JittedFunction
 from lmc.ir.engine.protocol import OnDelta, Request
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import RequestCancelledError
+from lmc.passes.pipelines import PipelineOptions
 from lmc.runtime.events import TokenEvent
 from lmc.runtime.executor import Limits
 from tests.driver import programs
@@ -32,7 +33,9 @@ def jobs_of(function: JittedFunction, *arguments: Mapping[str, object]) -> list[
     jobs: list[Job] = []
     for number, entry in enumerate(arguments):
         bound = bind(function, (), dict(entry))
-        jobs.append(Job(number, bound, *variants.find(function, bound, TOY, "O2", load_tokenizer(TOY))))
+        jobs.append(
+            Job(number, bound, *variants.find(function, bound, TOY, PipelineOptions("O2"), load_tokenizer(TOY)))
+        )
     return jobs
 
 

@@ -12,10 +12,9 @@ import pytest
 
 from lmc.driver.batch import windows
 from lmc.driver.batch.lazy_batch import LazyRows
+from lmc.driver.options import Options
 from lmc.driver.run.result import Result
 from lmc.driver.run.run import BatchInterruptedError, Runner
-from lmc.driver.run.start import Options
-from lmc.driver.targets.defaults import Wish
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import InputError, RequestCancelledError
 from tests.driver import programs
@@ -25,7 +24,7 @@ Batch = Callable[[Runner, Any], list[Result]]
 
 
 def runner(function: JittedFunction, target: str = "toy") -> Runner:
-    return Runner(function, Options(Wish(target)))
+    return Runner(function, Options(target))
 
 
 def essays(count: int) -> Iterator[Any]:

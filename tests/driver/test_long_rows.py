@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 import lmc
+from lmc.driver.options import Options
 from lmc.driver.run.run import Runner
-from lmc.driver.run.start import Options
-from lmc.driver.targets.defaults import Wish
 from lmc.driver.targets.engines import adopt_engine
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.engine.protocol import EngineInfo
@@ -73,7 +72,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def runner(function: JittedFunction) -> Runner:
-    return Runner(function, Options(Wish(adopt_engine(SmallEngine()))))
+    return Runner(function, Options(adopt_engine(SmallEngine())))
 
 
 @pytest.mark.parametrize("function", [grade, choose])

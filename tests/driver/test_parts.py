@@ -10,9 +10,8 @@ import pytest
 from lmc.driver.batch import chunks as parts
 from lmc.driver.batch.chunks import parts_of
 from lmc.driver.batch.rows import ArgumentReader, Row, Signature
+from lmc.driver.options import Options
 from lmc.driver.run.run import Runner
-from lmc.driver.run.start import Options
-from lmc.driver.targets.defaults import Wish
 from lmc.ir.errors import InputError
 from tests.driver import programs
 
@@ -71,7 +70,7 @@ def test_rows_hold_as_much_memory_as_is_counted_for_them(data: str):
     count, size = 2000, 600
     lines = (json.dumps({"essay": f"{number:05}" * (size // 5)}) + "\n" for number in range(count))
     Path(data).write_text("".join(lines))
-    start = Runner(programs.judge, Options(Wish("toy")))._entered()
+    start = Runner(programs.judge, Options("toy"))._entered()
     start.prepare([((), {"essay": "x"})])
     reader = ArgumentReader(Signature.of(programs.judge))
     tracemalloc.start()

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from lmc.driver.options import Options
 from lmc.driver.run.execute import limits_of
 from lmc.driver.run.run import BatchInterruptedError, Runner
-from lmc.driver.run.start import Options
-from lmc.driver.targets.defaults import Wish
 from lmc.driver.targets.service import service
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import CaptureError, EngineError, InputError, LmcError, RequestCancelledError
@@ -21,11 +20,11 @@ from lmc.runtime.events import TokenEvent
 from tests.driver import programs
 from tests.runtime.engines import LateEngine
 
-TOY = Options(Wish("toy"))
+TOY = Options("toy")
 
 
 def runner(function: JittedFunction, **options: Any) -> Runner:
-    return Runner(function, Options(Wish("toy"), **options))
+    return Runner(function, Options("toy", **options))
 
 
 def rows(*arguments: dict[str, Any]) -> list[Any]:

@@ -10,10 +10,9 @@ import pytest
 import lmc
 from lmc.backend.lower import lower
 from lmc.driver.compile.artifacts import module_text, plan_text
+from lmc.driver.options import Options
 from lmc.driver.programs import UsageError
-from lmc.driver.run.start import Options
 from lmc.driver.saved.saved import SavedRunner, is_saved
-from lmc.driver.targets.defaults import Wish
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import InputError
@@ -22,7 +21,7 @@ from lmc.ir.text.parser import parse_verified
 from tests.driver import programs
 from tests.runtime.engines import LateEngine
 
-TOY = Options(Wish("toy"), seed=4)
+TOY = Options("toy", seed=4)
 
 
 @lmc.jit

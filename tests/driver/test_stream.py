@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
+from lmc.driver.options import Options
 from lmc.driver.run.run import Runner
-from lmc.driver.run.start import Options
-from lmc.driver.targets.defaults import Wish
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import RequestCancelledError
 from tests.driver import programs
@@ -19,7 +18,7 @@ from tests.runtime.engines import LateEngine
 
 
 def runner(function: JittedFunction) -> Runner:
-    return Runner(function, Options(Wish("toy")))
+    return Runner(function, Options("toy"))
 
 
 def test_a_closed_stream_has_a_result_that_says_so(late: LateEngine):

@@ -11,9 +11,8 @@ import stamina
 
 import lmc
 from lmc.driver.compile.artifacts import plan_text
-from lmc.driver.run.start import Options
+from lmc.driver.options import Options
 from lmc.driver.saved.saved import SavedRunner
-from lmc.driver.targets.defaults import Wish
 
 LONG = 20.0
 CALLS: list[str] = []
@@ -178,7 +177,7 @@ def test_a_saved_plan_calls_the_tools_as_its_program_does(tmp_path: Path):
     path = tmp_path / "works.json"
     path.write_text(plan_text(works.on("toy").compile("ants").plan))
     assert CALLS == []
-    runner = SavedRunner.load(str(path), Options(Wish("toy")), works)
+    runner = SavedRunner.load(str(path), Options("toy"), works)
     [(_, result)] = runner.run_rows([[(0, ((), {"topic": "ants"}))]])
     called = list(CALLS)
     CALLS.clear()

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmc
+from lmc.driver.options import Options
 from lmc.driver.run.result import Result
 from lmc.driver.run.run import Runner
-from lmc.driver.run.start import Options
-from lmc.driver.targets.defaults import Wish
 from lmc.driver.targets.engines import adopt_engine
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import ConstraintError
@@ -89,7 +88,7 @@ def test_the_usage_of_a_batch_is_what_the_engine_computed(program: lmc.Program, 
 
 def failing(program: lmc.Program) -> Result:
     """A row of ``program`` that fails."""
-    runner = Runner(program, Options(Wish("toy")))
+    runner = Runner(program, Options("toy"))
     results = runner.batch([((), {"topic": f"topic {number}"}) for number in range(12)])
     return next(result for result in results if result.error is not None)
 
@@ -106,7 +105,7 @@ def test_a_generation_that_max_tokens_cut_counts(program: lmc.Program):
 def test_a_run_that_fails_says_what_its_request_cost():
     ends: list[Usage | None] = []
     for seed in range(12):
-        run: Callable[..., object] = Runner(one, Options(Wish("toy"), seed=seed)).run
+        run: Callable[..., object] = Runner(one, Options("toy", seed=seed)).run
         try:
             run(((), {"topic": "x"}))
         except ConstraintError as error:

@@ -9,10 +9,9 @@ import pytest
 import lmc
 from lmc.driver.batch import windows
 from lmc.driver.batch.windows import Entry, Part
+from lmc.driver.options import Options
 from lmc.driver.run import start
 from lmc.driver.run.run import Runner
-from lmc.driver.run.start import Options
-from lmc.driver.targets.defaults import Wish
 from lmc.ir.errors import InputError
 from lmc.runtime.executor import Executor
 from tests.driver import programs
@@ -26,7 +25,7 @@ def limited(s: lmc.State, limit: int) -> str:
     return s.gen("answer", max_tokens=limit)
 
 
-RUNNER = Runner(programs.judge, Options(Wish("toy")))
+RUNNER = Runner(programs.judge, Options("toy"))
 
 
 def entry(number: int) -> Entry:
@@ -95,7 +94,7 @@ def test_parts_are_read_when_those_before_have_started(starts: list[list[int]]):
 
 def test_a_window_is_of_no_more_variants_than_are_kept(monkeypatch: pytest.MonkeyPatch, starts: list[list[int]]):
     monkeypatch.setattr(start, "MAX_VARIANTS", 2)
-    runner = Runner(limited, Options(Wish("toy")))
+    runner = Runner(limited, Options("toy"))
     limits = [1, 2, 1, 2, 3, 3, 1, 1, 2, 3]
     rows: list[Entry] = [(number, ((), {"limit": limit})) for number, limit in enumerate(limits)]
     taken: list[int] = []
@@ -128,7 +127,7 @@ def test_rows_without_end_are_read_as_they_are_needed():
 
 
 def test_a_row_that_is_slow_holds_up_no_other():
-    runner = Runner(programs.sleeps, Options(Wish("toy")))
+    runner = Runner(programs.sleeps, Options("toy"))
     rows: list[Entry] = [(number, ((), {"seconds": 0.0 if number else 5.0})) for number in range(40)]
     with closing(iter(runner.run_rows(one_by_one(rows)))) as found:
         assert 0 not in {next(found)[0] for _ in range(39)}
@@ -171,7 +170,7 @@ def test_where_reading_breaks_off_the_rows_before_are_run():
 
 
 def test_what_is_finished_when_it_is_interrupted_still_comes(late: LateEngine):
-    runner = Runner(programs.sleeps, Options(Wish("toy")))
+    runner = Runner(programs.sleeps, Options("toy"))
     rows: list[Entry] = [(number, ((), {"seconds": 30.0 if number == 2 else 0.0})) for number in range(3)]
     run = runner.run_rows(one_by_one(rows))
     found = iter(run)
@@ -195,7 +194,7 @@ def test_interrupted_in_the_users_code_it_stops_at_once(monkeypatch: pytest.Monk
 
 
 def test_what_no_row_is_to_blame_for_is_raised(monkeypatch: pytest.MonkeyPatch):
-    runner = Runner(programs.judge, Options(Wish("local:/nowhere")))
+    runner = Runner(programs.judge, Options("local:/nowhere"))
     with pytest.raises(InputError, match="there is no model folder"):
         list(runner.run_rows([[entry(0)]]))
     run = RUNNER.run_rows([[entry(0)]])

@@ -3,21 +3,22 @@
 import os
 import shlex
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lmc.cli.app import main
-from lmc.driver import Options, Result, Runner, Wish
+from lmc.driver import Options, Result, Runner
 from lmc.frontend.language.core import META
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 TARGETS = {
-    "toy": Wish("toy"),
+    "toy": Options("toy"),
     # Deterministic: what else runs at the same time does not move a logit.
-    "builtin": Wish("builtin", kv_tokens=8_000, deterministic=True),
+    "builtin": Options("builtin", kv_tokens=8_000, deterministic=True),
 }
 COMMANDS = [
     line
@@ -41,9 +42,9 @@ def test_every_file_is_a_case():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_way_of_running_agrees(name: str, target: str):
     example = EXAMPLES[name]
-    wish = TARGETS[target]
+    options = TARGETS[target]
     rows = example.rows if FULL or target == "toy" else example.rows[:1]
-    runners = {level: Runner(example.program, Options(wish, level=level)) for level in ("O0", "O2")}
+    runners = {level: Runner(example.program, replace(options, level=level)) for level in ("O0", "O2")}
     for row in rows:
         oracle = facts(runners["O2"].eager(((), row)))
         for level, runner in runners.items():

@@ -2,11 +2,12 @@
 
 import itertools
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lmc.driver import Options, Runner, Wish, close_engine, engine_info
+from lmc.driver import Options, Runner, close_engine, engine_info
 from lmc.ir.engine.protocol import Request, ScoreRequest
 from lmc.runtime.local import LocalEngine
 from tests.examples.cases import EXAMPLES
@@ -16,9 +17,9 @@ FULL = os.environ.get("LMC_TEST_FULL") == "1"
 PLENTY = 8_000
 
 
-def wish(kv_tokens: int) -> Wish:
+def options(kv_tokens: int) -> Options:
     # Deterministic: what else runs at the same time, and what is cached, does not move a logit.
-    return Wish("builtin", kv_tokens=kv_tokens, deterministic=True)
+    return Options("builtin", kv_tokens=kv_tokens, deterministic=True)
 
 
 def sizes(largest: int, everything: int, full: bool = FULL) -> list[int]:
@@ -56,12 +57,12 @@ def test_outputs_are_those_of_the_unscheduled_run_at_every_size_of_the_pool(name
 
     monkeypatch.setattr(LocalEngine, "submit", submit_measured)
     monkeypatch.setattr(LocalEngine, "score", score_measured)
-    unscheduled = Runner(example.program, Options(wish(PLENTY), level="O0", requests=1))
+    unscheduled = Runner(example.program, replace(options(PLENTY), level="O0", requests=1))
     expected = [facts(result) for result in unscheduled.batch(rows)]
     monkeypatch.undo()
     for size in sizes(largest, everything):
-        room = wish(size)
-        results = Runner(example.program, Options(room)).batch(rows)
+        room = options(size)
+        results = Runner(example.program, room).batch(rows)
         assert [result.error for result in results] == [None] * len(rows)
         assert [facts(result) for result in results] == expected, f"a pool of {size} tokens"
         if size == everything:

@@ -19,6 +19,7 @@ from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import CaptureError, InputError
 from lmc.ir.semantics.statements import exception, raised_while, refusal
+from lmc.passes.pipelines import PipelineOptions
 from tests.compiled_constraints import CACHE, compile_for_toy
 from tests.frontend.harness import check, effect
 
@@ -84,7 +85,9 @@ def of_lmc_at_a_line(s, a: str):
 
 def run(program, level):
     captured = capture(program, bind(program, ("a",), {}))
-    compiled = compile_captured(captured, Target("toy"), level, load_tokenizer(Target("toy")), cache=CACHE)
+    compiled = compile_captured(
+        captured, Target("toy"), PipelineOptions(level), load_tokenizer(Target("toy")), cache=CACHE
+    )
     bound = bind(program, ("a",), {})
     found: dict[int, Result] = {}
     job = Job(0, bound, compiled, inputs_of(captured, bound))

@@ -10,9 +10,8 @@ from pydantic import BaseModel, Field
 
 import lmc
 from lmc.driver.compile.artifacts import plan_text
-from lmc.driver.run.start import Options
+from lmc.driver.options import Options
 from lmc.driver.saved.saved import SavedRunner
-from lmc.driver.targets.defaults import Wish
 from lmc.ir.core import walk
 from lmc.ir.dialects.core_ops import HostCallOp, SelectOp
 
@@ -162,7 +161,7 @@ def test_it_is_a_part_of_the_graph():
 def test_a_saved_plan_calls_the_same_tools(tmp_path: Path):
     path = tmp_path / "ask.json"
     path.write_text(plan_text(ask.on("toy").compile("ants").plan))
-    runner = SavedRunner.load(str(path), Options(Wish("toy")), ask)
+    runner = SavedRunner.load(str(path), Options("toy"), ask)
     rows = [(number, ((), {"topic": topic})) for number, topic in enumerate(TOPICS)]
     found = dict(runner.run_rows([rows]))
     called = sorted(CALLS)

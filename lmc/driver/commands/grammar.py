@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from lmc.driver.compile.constraints import constrained
 from lmc.driver.errors import UsageError
-from lmc.driver.options import Wish
+from lmc.driver.options import Options
 from lmc.driver.programs import load_program
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.registry import load_tokenizer
@@ -23,14 +23,14 @@ from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError, Location
 from lmc.ir.wording import with_article
 
-__all__ = ["Explanation", "Given", "excerpt", "explain", "given_file", "given_text", "vocabulary_of"]
+__all__ = ["Explanation", "NamedSource", "excerpt", "explain", "given_file", "given_text", "vocabulary_of"]
 
 BUILTIN = "builtin"
 _SHOWN = 100  # characters of a line in an excerpt
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class NamedSource:
     """A constraint to explain; ``name`` is its origin."""
 
     name: str
@@ -47,7 +47,7 @@ class Explanation:
     as written.
     """
 
-    given: Given
+    given: NamedSource
     facts: Facts | None = None
     refused: ConstraintError | None = None
     compile_seconds: float | None = None
@@ -80,28 +80,28 @@ def vocabulary_of(tokenizer: str) -> Vocabulary:
 
     Raises ``InputError`` where it is not there, ``ConstraintError`` where its tokens can't be read.
     """
-    return Vocabulary.of(load_tokenizer(resolve_target(Wish(tokenizer))))
+    return Vocabulary.of(load_tokenizer(resolve_target(Options(tokenizer))))
 
 
-def given_text(kind: str, text: str, whitespace: Whitespace) -> Given:
+def given_text(kind: str, text: str, whitespace: Whitespace) -> NamedSource:
     """A constraint from a command line: a pattern, choices, or the text or file of a schema or grammar.
 
     Raises ``UsageError`` where it can't be read, ``ConstraintError`` where it can't be one.
     """
     option = f"--{kind}"
     if kind == "choices":
-        return Given(option, Source.of(choices=_choices(text)))
+        return NamedSource(option, Source.of(choices=_choices(text)))
     if kind == "regex":
         _check_compact(kind, whitespace)
-        return Given(option, Source.of(regex=text))
+        return NamedSource(option, Source.of(regex=text))
     if kind == "grammar":
         _check_compact(kind, whitespace)
-        return Given(option, Source.of(grammar=text if ":" in text else _read(text)))
+        return NamedSource(option, Source.of(grammar=text if ":" in text else _read(text)))
     is_text = text.lstrip().startswith(("{", "true", "false"))
-    return Given(option, Source.of(schema=text if is_text else _read(text), whitespace=whitespace))
+    return NamedSource(option, Source.of(schema=text if is_text else _read(text), whitespace=whitespace))
 
 
-def given_file(name: str, whitespace: Whitespace) -> list[Given]:
+def given_file(name: str, whitespace: Whitespace) -> list[NamedSource]:
     """The constraints in a file: a schema or choices (.json), a grammar (.lark), a pattern (.txt), a program (.py).
 
     Raises ``UsageError`` for any other file, and what importing and capturing a program raises.
@@ -114,10 +114,10 @@ def given_file(name: str, whitespace: Whitespace) -> list[Given]:
     if read is None:
         remedy = "name a .json (schema, or list of choices), .lark, .txt (pattern) or .py file, or use an option"
         raise UsageError(f"{name}: what is in a file goes by the end of its name", remedy=remedy)
-    return [Given(name, read(name, _read(name), whitespace))]
+    return [NamedSource(name, read(name, _read(name), whitespace))]
 
 
-def explain(given: Given, vocabulary: Vocabulary) -> Explanation:
+def explain(given: NamedSource, vocabulary: Vocabulary) -> Explanation:
     """Compile a constraint, build its token index and collect its facts. An error is part of the result."""
     started = time.perf_counter()
     try:
@@ -138,7 +138,7 @@ def explain(given: Given, vocabulary: Vocabulary) -> Explanation:
     return Explanation(given, constraint.facts(), None, compiled - started, build_seconds, unbuilt, text)
 
 
-def excerpt(given: Given, error: ConstraintError) -> str | None:
+def excerpt(given: NamedSource, error: ConstraintError) -> str | None:
     """Return the line of a pattern or grammar with a caret under the error; None if the error has no place."""
     if error.position is None or given.source.kind not in ("regex", "grammar"):
         return None
@@ -151,18 +151,18 @@ def excerpt(given: Given, error: ConstraintError) -> str | None:
     return f"{shown}\n{' ' * (column - first)}^"
 
 
-def _of_program(spec: str) -> list[Given]:
+def _of_program(spec: str) -> list[NamedSource]:
     """The constraints of a program's generations, each once, in the order of the program."""
     from lmc.frontend.capture import capture  # a constraint that is given as text needs no capture
 
     module = capture(load_program(spec), None).module
     symbols = {entry.name: entry for entry in module.constraints}
-    found: dict[str, Given] = {}
+    found: dict[str, NamedSource] = {}
     for op in constrained(module):
         assert op.constraint is not None
         symbol = symbols[op.constraint]
         source = source_of(symbol.kind, symbol.text, symbol.whitespace)
-        found.setdefault(op.constraint, Given(op.id, source, op.location))
+        found.setdefault(op.constraint, NamedSource(op.id, source, op.location))
     if not found:
         remedy = "give a generation regex=, choices=, schema=, grammar= or dtype="
         raise UsageError(f"no generation of {spec} has a constraint", remedy=remedy)

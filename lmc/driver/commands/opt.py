@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lmc.driver.errors import UsageError
-from lmc.driver.options import Wish
+from lmc.driver.options import Options
 from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.targets.service import service
 from lmc.ir.errors import InputError, ParseError
@@ -74,7 +74,7 @@ def context_for(spec: str | None, profile: Profile | None = None) -> PassContext
     if spec is None:
         return PassContext(profile=profile)
     home = service()
-    tokenizer = home.engines.tokenizer(resolve_target(Wish(spec)))
+    tokenizer = home.engines.tokenizer(resolve_target(Options(spec)))
     return PassContext(tokenizer, home.constraints.of(resolve_grammar_cache()), profile)
 
 

@@ -16,7 +16,7 @@ from lmc.driver.batch.lines import MAX_ROW_BYTES, Line, read_lines, shown_path
 from lmc.driver.batch.rows import ArgumentReader, Row, Signature
 from lmc.driver.batch.windows import Entry, Part
 from lmc.driver.programs import load_program
-from lmc.driver.run.cli_options import Given
+from lmc.driver.run.cli_options import GivenOptions, options_for_saved, runner_for
 from lmc.driver.run.start import Arguments
 from lmc.driver.saved.saved import is_saved, load_saved_plan
 from lmc.driver.saved.saved_arguments import signature_of
@@ -38,7 +38,7 @@ class Place(Protocol):
     def __call__(self, arguments: Arguments, /) -> tuple[Plan, Mapping[str, Any]]: ...
 
 
-def run(name: str, data: str, given: Given, room: Room, fixed: list[str]) -> Schedule:
+def run(name: str, data: str, given: GivenOptions, room: Room, fixed: list[str]) -> Schedule:
     """Schedule the rows of a file (``-``: standard input) of a program or a saved plan; ``fixed`` are KEY=VALUE.
 
     The tokens of a pool are those of the model that would run it. Raises ``UsageError`` where a file can't be read, and
@@ -125,15 +125,15 @@ def _placed(rows: Iterable[Row], place: Place, data: str) -> Iterator[tuple[Entr
         yield entry_of(number, row), plan, values
 
 
-def _saved(name: str, given: Given) -> tuple[Signature, Place, Target]:
-    options = given.for_saved(name)
+def _saved(name: str, given: GivenOptions) -> tuple[Signature, Place, Target]:
+    options = options_for_saved(name, given)
     plan = load_saved_plan(name, options)
-    return signature_of(plan), lambda arguments: (plan, arguments[1]), resolve_target(options.wish)
+    return signature_of(plan), lambda arguments: (plan, arguments[1]), resolve_target(options)
 
 
-def _program(name: str, given: Given) -> tuple[Signature, Place, Target]:
+def _program(name: str, given: GivenOptions) -> tuple[Signature, Place, Target]:
     function = load_program(name)
-    runner = given.runner(function)
+    runner = runner_for(function, given)
     return Signature.of(function), runner.place, runner.target()
 
 

@@ -17,10 +17,9 @@ from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.variants import Captured, VariantCache, inputs_of
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.engine.target import Target
-from lmc.ir.profile import Profile
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.passes.base import PassContext
-from lmc.passes.pipelines import pipeline
+from lmc.passes.pipelines import PipelineOptions, pipeline
 
 MAX_VARIANTS = 64
 
@@ -45,23 +44,18 @@ def compile_program(
     function: JittedFunction,
     bound: Bound | None,
     target: Target,
-    level: str,
+    options: PipelineOptions,
     tokenizer: Tokenizer,
     *,
     cache: ConstraintCache | None = None,
-    profile: Profile | None = None,
-    order_sections: bool = False,
 ) -> Compiled:
     """Capture for ``bound`` (None: for any values of the annotations), optimize, lower.
 
-    ``cache`` holds compiled constraints (None: for this program alone), ``profile`` measurements of earlier runs of the
-    program.
+    ``cache`` holds compiled constraints (None: for this program alone).
     """
     with collection_paused():
         captured = _capture(function, bound)
-        return compile_captured(
-            captured, target, level, tokenizer, cache=cache, profile=profile, order_sections=order_sections
-        )
+        return compile_captured(captured, target, options, tokenizer, cache=cache)
 
 
 def _capture(function: JittedFunction, bound: Bound | None) -> Captured:
@@ -73,12 +67,10 @@ def _capture(function: JittedFunction, bound: Bound | None) -> Captured:
 def compile_captured(
     captured: Captured,
     target: Target,
-    level: str,
+    options: PipelineOptions,
     tokenizer: Tokenizer,
     *,
     cache: ConstraintCache | None = None,
-    profile: Profile | None = None,
-    order_sections: bool = False,
 ) -> Compiled:
     """Optimize and lower a capture.
 
@@ -86,10 +78,10 @@ def compile_captured(
     program.
     """
     cache = ConstraintCache() if cache is None else cache
-    passes = pipeline(level, order_sections=order_sections)
+    passes = pipeline(options.level, order_sections=options.order_sections)
     if passes.passes:
         start(cache, captured.module, tokenizer)
-    optimized = passes.run(captured.module, PassContext(tokenizer, cache, profile), valid=True)
+    optimized = passes.run(captured.module, PassContext(tokenizer, cache, options.profile), valid=True)
     check(cache, captured.module, tokenizer)  # what nobody reads is refused too, as plain Python does
     warn(captured.module)
     return Compiled(
@@ -99,8 +91,7 @@ def compile_captured(
         breaks=captured.breaks,
         hosts=captured.hosts,
         target=target,
-        level=level,
-        order_sections=order_sections,
+        options=options,
         captured=captured,
         tokenizer=tokenizer,
         cache=cache,
@@ -110,14 +101,14 @@ def compile_captured(
 class Variants:
     """The compiled variants of one program, for the targets it ran on. Safe to use from several threads.
 
-    Captures are kept by their guards, compiled forms by capture, target, tokenizer, level, profile and order of
-    sections; the oldest of either go first.
+    Captures are kept by their guards, compiled forms by capture, target, tokenizer and options; the oldest of either go
+    first.
     """
 
     def __init__(self, limit: int = MAX_VARIANTS) -> None:
         self._limit = limit
         self._captures = VariantCache(limit)
-        self._compiled: OrderedDict[tuple[int, Target, Tokenizer, str, str | None, bool], Compiled] = OrderedDict()
+        self._compiled: OrderedDict[tuple[object, ...], Compiled] = OrderedDict()
         self._lock = threading.RLock()
 
     def find(
@@ -125,12 +116,10 @@ class Variants:
         function: JittedFunction,
         bound: Bound,
         target: Target,
-        level: str,
+        options: PipelineOptions,
         tokenizer: Tokenizer,
         *,
         cache: ConstraintCache | None = None,
-        profile: Profile | None = None,
-        order_sections: bool = False,
     ) -> tuple[Compiled, Mapping[str, Any]]:
         """Return a variant valid for ``bound``, compiled now if there is none, and its inputs."""
         with self._lock:
@@ -140,13 +129,11 @@ class Variants:
                     captured = _capture(function, bound)
                 self._captures.add(captured)
             # A compiled form keeps its capture alive, so the id stays its own.
-            key = (id(captured), target, tokenizer, level, None if profile is None else profile.digest, order_sections)
+            key = (id(captured), target, tokenizer, options.key)
             compiled = self._compiled.get(key)
             if compiled is None:
                 with collection_paused():
-                    compiled = compile_captured(
-                        captured, target, level, tokenizer, cache=cache, profile=profile, order_sections=order_sections
-                    )
+                    compiled = compile_captured(captured, target, options, tokenizer, cache=cache)
                 self._compiled[key] = compiled
             self._compiled.move_to_end(key)
             while len(self._compiled) > self._limit:

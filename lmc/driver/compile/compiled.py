@@ -22,6 +22,7 @@ from lmc.ir.module import Module
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.wording import with_count
 from lmc.passes.base import Remark
+from lmc.passes.pipelines import PipelineOptions
 from lmc.runtime.prepared import PreparedPlan, prepare
 
 _CONTROL_FLOW: dict[str, type[Op]] = {
@@ -38,9 +39,8 @@ class Compiled:
     """A program compiled for a target.
 
     ``module`` is the optimized IR, ``plan`` its lowered form, ``remarks`` those of the passes, ``breaks`` the graph
-    breaks (the rest of the program runs eagerly), ``hosts`` the user's functions by symbol. With ``order_sections``
-    movable sections of text go ahead (``lmc.section``). ``captured`` is the input of the passes; ``cache`` holds its
-    constraints for ``tokenizer``.
+    breaks (the rest of the program runs eagerly), ``hosts`` the user's functions by symbol. ``captured`` is the input
+    of the passes; ``cache`` holds its constraints for ``tokenizer``.
     """
 
     module: Module
@@ -49,11 +49,15 @@ class Compiled:
     breaks: tuple[Break, ...]
     hosts: Mapping[str, Callable[..., Any]] = field(repr=False)
     target: Target
-    level: str
-    order_sections: bool
+    options: PipelineOptions
     captured: Captured = field(repr=False)
     tokenizer: Tokenizer = field(repr=False)
     cache: ConstraintCache = field(repr=False)
+
+    @property
+    def level(self) -> str:
+        """The optimization level."""
+        return self.options.level
 
     @cached_property
     def prepared(self) -> PreparedPlan:

@@ -1,15 +1,20 @@
-"""How a program of a file runs: what its decorator says, and what the command line says, which wins."""
+"""The options of a command line, over those of the program's decorator."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
 from lmc.driver.compile.profiles import read_profile
 from lmc.driver.errors import UsageError
-from lmc.driver.options import DEFAULT_LEVEL, Options, Wish
+from lmc.driver.options import DEFAULT_LEVEL, Options
 from lmc.driver.run.run import Runner
 from lmc.frontend.program.function import JittedFunction
+
+GivenOptions = Mapping[str, Any]
+"""Options of a command line by the names of the fields of ``Options``; None is an option that is not given.
+
+``profile`` is a file."""
 
 
 @runtime_checkable
@@ -18,57 +23,35 @@ class Configured(Protocol):
 
     @property
     def options(self) -> Options:
-        """They."""
+        """Options set in ``@lmc.jit(…)``."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The run options of a command line; None where an option is not given.
+def runner_for(function: JittedFunction, given: GivenOptions) -> Runner:
+    """A runner of ``function`` under its own options, overridden by those that are ``given``.
 
-    ``profile`` is the file of a profile to plan by, the others are as in ``Options``.
+    Engine options of a decorator that names a target hold for that target alone. Raises ``UsageError`` for a profile
+    that is not there or that the level does not use, ``InputError`` for a profile of another program.
     """
-
-    wish: Wish = field(default_factory=Wish)
-    seed: int | None = None
-    level: str | None = None
-    timeout: float | None = None
-    profile: str | None = None
-    order_sections: bool | None = None
-
-    def runner(self, function: JittedFunction) -> Runner:
-        """A runner of ``function`` under its own options, as far as the command line has no others.
-
-        Engine settings of a decorator that names a target hold for that target alone. Raises ``UsageError`` for a
-        profile that is not there or is not looked at, ``InputError`` for one that is no profile of the program.
-        """
-        own = function.options if isinstance(function, Configured) else Options()
-        if own.wish.target is not None and self.wish.target not in (None, own.wish.target):
-            own = replace(own, wish=Wish())
-        level = own.level if self.level is None else self.level
-        if self.profile is not None and level != DEFAULT_LEVEL:
+    own = function.options if isinstance(function, Configured) else Options()
+    if own.target is not None and given.get("target") not in (None, own.target):
+        own = own.without_engine()
+    if (path := given.get("profile")) is not None:
+        level = given.get("level") or own.level
+        if level != DEFAULT_LEVEL:
             raise UsageError(
                 f"-{level} looks at no profile", remedy=f"use -{DEFAULT_LEVEL}, or leave out --profile-use"
             )
-        profile = None if self.profile is None else read_profile(self.profile, function.name)
-        options = own.updated(
-            function.name,
-            self.wish,
-            seed=self.seed,
-            level=self.level,
-            timeout=self.timeout,
-            profile=profile,
-            order_sections=self.order_sections,
-        )
-        return Runner(function, options)
+        given = {**given, "profile": read_profile(path, function.name)}
+    return Runner(function, own.updated(function.name, **given))
 
-    def for_saved(self, path: str) -> Options:
-        """The options of a saved plan. Raises ``UsageError`` for those that say how a program is compiled."""
-        chosen = {"--profile-use": self.profile is not None, "--order-sections": self.order_sections is not None}
-        for name, is_given in chosen.items():
-            if is_given:
-                raise UsageError(
-                    f"{name} says how a program is compiled, and {path} is compiled already",
-                    remedy=f"give {name} to lmc compile, or name the program itself",
-                )
-        return Options(self.wish, self.seed or 0, timeout=self.timeout)
+
+def options_for_saved(path: str, given: GivenOptions) -> Options:
+    """The options of a saved plan. Raises ``UsageError`` for those that say how a program is compiled."""
+    for option, name in (("--profile-use", "profile"), ("--order-sections", "order_sections")):
+        if given.get(name) is not None:
+            raise UsageError(
+                f"{option} says how a program is compiled, and {path} is compiled already",
+                remedy=f"give {option} to lmc compile, or name the program itself",
+            )
+    return Options().updated(path, **given)

@@ -225,7 +225,7 @@ class Execution:
             on_text=self._on_text(job.number),
             timeout=self._limits.request_timeout,
             compile=self._compile,
-            order_sections=job.compiled.order_sections,
+            order_sections=job.compiled.options.order_sections,
         )
         try:
             with cancelled_by(self._cancellation):

@@ -56,7 +56,7 @@ class Runner:
 
     def target(self) -> Target:
         """Return the target of a call that starts now."""
-        return resolve_target(self.options.wish)
+        return resolve_target(self.options)
 
     def compile(self, arguments: Arguments | None) -> Compiled:
         """Return the program compiled for ``arguments``; without any, for unknown ones.
@@ -73,16 +73,8 @@ class Runner:
         return compiled
 
     def _compile_for_annotations(self, start: Start) -> Compiled:
-        return compile_program(
-            self._function,
-            None,
-            start.target,
-            self.options.level,
-            start.tokenizer,
-            cache=start.constraints,
-            profile=self.options.profile,
-            order_sections=self.options.order_sections,
-        )
+        pipeline = self.options.pipeline
+        return compile_program(self._function, None, start.target, pipeline, start.tokenizer, cache=start.constraints)
 
     def place(self, arguments: Arguments) -> tuple[Plan, Mapping[str, Any]]:
         """The plan that runs arguments, and its inputs. Nothing is run, and no engine is loaded."""

@@ -61,17 +61,8 @@ class Start:
 
     def variant(self, bound: Bound) -> tuple[Compiled, Mapping[str, Any]]:
         """The program compiled for ``bound``, and its inputs."""
-        options = self.options
-        return self.variants.find(
-            self.function,
-            bound,
-            self.target,
-            options.level,
-            self.tokenizer,
-            cache=self.constraints,
-            profile=options.profile,
-            order_sections=options.order_sections,
-        )
+        pipeline = self.options.pipeline
+        return self.variants.find(self.function, bound, self.target, pipeline, self.tokenizer, cache=self.constraints)
 
     def prepare(self, batch: Sequence[Arguments]) -> list[Prepared]:
         """Bind and compile each instance; a result where that fails. Loads the engine."""

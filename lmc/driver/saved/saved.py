@@ -46,7 +46,7 @@ def is_saved(name: str) -> bool:
 
 def load_saved_plan(path: str, options: Options) -> Plan:
     """A plan (``.json``), or that of IR (``.lmir``, lowered now). Raises as ``SavedRunner.load`` does."""
-    return lower(read_module(path), resolve_target(options.wish)) if path.endswith(".lmir") else load_plan(_read(path))
+    return lower(read_module(path), resolve_target(options)) if path.endswith(".lmir") else load_plan(_read(path))
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class SavedRunner:
         ``program`` (IR does not know them), else the data that they are made of. Raises ``UsageError``, ``PlanError``,
         ``ParseError``, ``VerifyError``, ``LoweringError``, and ``InputError`` where a function is not there.
         """
-        target = resolve_target(options.wish)
+        target = resolve_target(options)
         plan = load_saved_plan(path, options)
         _refuse_break(plan)
         captured = None

@@ -9,12 +9,12 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lmc.driver.options import Wish
+from lmc.driver.options import ENGINE_OPTIONS, Options, check_options
 from lmc.grammar.index.store import MAX_BYTES, IndexFolder, IndexStore
 from lmc.ir.engine.target import KINDS, TARGETS, WITH_PATH, Target
 from lmc.ir.errors import ConstraintError, InputError
@@ -27,7 +27,7 @@ OFF = "off"
 
 
 _CACHE_SETTINGS = ("grammar_cache", "grammar_cache_mb")
-SETTINGS = (*(field.name for field in fields(Wish)), *_CACHE_SETTINGS)
+SETTINGS = (*ENGINE_OPTIONS, *_CACHE_SETTINGS)
 """What ``[tool.lmc]`` may hold."""
 
 
@@ -41,21 +41,21 @@ class DefaultBackend:
 DEFAULT_BACKEND = DefaultBackend()
 
 
-def resolve_target(wish: Wish, *, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Target:
-    """The target of a call: what ``wish`` names, else ``LMC_TARGET``, else ``[tool.lmc]``, else the built-in model.
+def resolve_target(
+    options: Options, *, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Target:
+    """The target of a call: that of ``options``, else ``LMC_TARGET``, else ``[tool.lmc]``, else the built-in model.
 
-    ``[tool.lmc]`` stands in the nearest ``pyproject.toml`` at or above ``folder`` (the current one) and may hold what a
-    ``Wish`` does; all but ``target`` count for the target it names only.
+    ``[tool.lmc]`` stands in the nearest ``pyproject.toml`` at or above ``folder`` (the current one) and may hold all
+    engine options; those other than ``target`` count for the target it names only.
     Raises ``InputError``.
     """
     environment = os.environ if environment is None else environment
-    asked: dict[str, Any] = {name: value for name, value in asdict(wish).items() if value is not None}
-    spec = wish.target or environment.get(ENVIRONMENT)
-    if spec:
-        return _parse({**asked, "target": spec})
-    asked.pop("target", None)
+    named = options.target or environment.get(ENVIRONMENT)
+    if named:
+        return _parse({**options.engine, "target": named})
     _, settings = _project_settings(Path.cwd() if folder is None else folder)
-    return _parse({**settings, **asked})
+    return _parse({**settings, **replace(options, target=None).engine})
 
 
 def resolve_grammar_cache(
@@ -98,12 +98,13 @@ def _cache_bytes(asked: str | None, settings: Mapping[str, Any]) -> int:
 
 
 def _parse(settings: Mapping[str, Any]) -> Target:
-    """The target of settings by name; those that are left out are what ``Target`` has."""
-    options = {name: value for name, value in settings.items() if name not in _CACHE_SETTINGS}
-    spec = options.pop("target", FALLBACK)
-    if not isinstance(spec, str):
-        raise InputError(f"target is {spec!r}", remedy=f"give text: {TARGETS}")
+    """The target of settings by name; those that are left out have the defaults of ``Target``."""
+    options = {"target": FALLBACK, **{name: value for name, value in settings.items() if name in ENGINE_OPTIONS}}
+    check_options(options)
+    spec = options.pop("target")
     _check_kind(spec)
+    if options.get("kv_tokens") == "auto":
+        del options["kv_tokens"]
     return Target.parse(spec, **options)
 
 

@@ -7,29 +7,29 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from lmc.driver.options import Wish
+from lmc.driver.options import Options
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.service import service, service_in_use
 from lmc.ir.engine.protocol import CacheFlushing, Engine
 
 
 def adopt_engine(engine: Engine) -> str:
-    """The name of a target that stands for ``engine``, which the caller made: what a ``Wish`` takes."""
+    """The name of a target that stands for ``engine``, which the caller made: a ``target`` of ``Options``."""
     return service().engines.adopt(engine).spec
 
 
-def flush_cache(wish: Wish) -> bool:
-    """Forget the prefixes that the engine of ``wish`` has computed; whether there was an engine that keeps any."""
-    engine = service().engines.running(resolve_target(wish))
+def flush_cache(options: Options) -> bool:
+    """Forget the prefixes that the engine of ``options`` has computed; whether there was an engine that keeps any."""
+    engine = service().engines.running(resolve_target(options))
     if not isinstance(engine, CacheFlushing):
         return False
     engine.flush_cache()
     return True
 
 
-def engine_info(wish: Wish) -> dict[str, Any]:
-    """What the engine of ``wish`` is and has done so far, as JSON data. Loads it, unless it runs already."""
-    target = resolve_target(wish)
+def engine_info(options: Options) -> dict[str, Any]:
+    """What the engine of ``options`` is and has done so far, as JSON data. Loads it, unless it runs already."""
+    target = resolve_target(options)
     engine = service().engines.engine(target)
     return {"target": asdict(target), **asdict(engine.info), "statistics": asdict(engine.statistics)}
 
@@ -62,6 +62,6 @@ def engines() -> Generator[None]:
             home.engines.close(but=before)
 
 
-def close_engine(wish: Wish) -> None:
-    """Close the engine of ``wish``, where it runs: what is under way on it fails. A later call starts a new one."""
-    service().engines.discard(resolve_target(wish))
+def close_engine(options: Options) -> None:
+    """Close the engine of ``options``, where it runs: what is under way on it fails. A later call starts a new one."""
+    service().engines.discard(resolve_target(options))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 from lmc.ir.errors import InputError
 
@@ -14,10 +13,6 @@ WITH_PATH = ("hf", "local")
 TARGETS = "builtin, toy, local:PATH (a model folder) or hf:ORG/NAME[@REVISION]"
 GIVEN = "engine"
 """The kind of a target that stands for an engine which the caller has made: ``engine:NAME``."""
-DTYPES = ("float32", "bfloat16")
-_DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
-KvTokens = int | Literal["auto"]
-"""Size of a KV pool in tokens; "auto": from free memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +35,24 @@ class Target:
     prefill_tokens: int | None = None
 
     @classmethod
-    def parse(
-        cls,
-        spec: str,
-        *,
-        dtype: str = "float32",
-        kv_tokens: KvTokens | None = None,
-        deterministic: bool = False,
-        device: str = "auto",
-        prefill_tokens: int | None = None,
-    ) -> Target:
-        """``builtin``, ``toy``, ``local:PATH``, ``hf:ORG/NAME[@REVISION]`` or ``engine:NAME`` (a given one).
+    def parse(cls, spec: str, **settings: Any) -> Target:
+        """The target of a text: ``builtin``, ``toy``, ``local:PATH``, ``hf:ORG/NAME[@REVISION]`` or ``engine:NAME``.
 
-        Raises ``InputError`` for others.
+        ``settings`` are other fields by name, checked by the caller. Raises ``InputError`` for any other text, and for
+        settings of a given engine (``engine:NAME``).
         """
-        kv_tokens = None if kv_tokens == "auto" else kv_tokens
         kind, colon, path = spec.partition(":")
-        if kind == GIVEN and path:
-            return _given(path, dtype, kv_tokens, deterministic, device, prefill_tokens)
-        if kind not in KINDS or (kind in WITH_PATH) != bool(path) or bool(colon) != bool(path):
+        is_given = kind == GIVEN and bool(path)
+        if not is_given and (kind not in KINDS or (kind in WITH_PATH) != bool(path) or bool(colon) != bool(path)):
             raise InputError(f"unknown target {spec!r}", remedy=f"use {TARGETS}")
-        if dtype not in DTYPES:
-            raise InputError(f"unknown dtype {dtype!r}", remedy=f"use one of {', '.join(DTYPES)}")
-        if kv_tokens is not None and (type(kv_tokens) is not int or kv_tokens < 1):
-            raise InputError(f"kv_tokens is {kv_tokens!r}", remedy='give a number of tokens from 1 on, or "auto"')
-        if type(deterministic) is not bool:
-            raise InputError(f"deterministic is {deterministic!r}", remedy="give True or False")
-        if not (isinstance(device, str) and _DEVICE.fullmatch(device)):
-            raise InputError(f"unknown device {device!r}", remedy='use "auto", "cpu", "cuda" or "cuda:1"')
-        if prefill_tokens is not None and (type(prefill_tokens) is not int or prefill_tokens < 1):
-            raise InputError(f"prefill_tokens is {prefill_tokens!r}", remedy="give a number of tokens from 1 on")
-        return cls(kind, path or None, dtype, kv_tokens, deterministic, device, prefill_tokens)
+        bare = cls(kind, path or None)
+        target = replace(bare, **settings)
+        if is_given and target != bare:
+            raise InputError(
+                "the engine is set up already",
+                remedy="leave out dtype, kv_tokens, deterministic, device and prefill_tokens",
+            )
+        return target
 
     @property
     def spec(self) -> str:
@@ -81,14 +63,3 @@ class Target:
     def supports_constraints(self) -> bool:
         """True if the target's engine enforces regexes, choices, schemas and grammars."""
         return self.kind in KINDS or self.kind == GIVEN
-
-
-def _given(name: str, *settings: object) -> Target:
-    """The target of a given engine. Raises ``InputError`` for settings: it is set up already."""
-    target = Target(GIVEN, name)
-    if settings != (target.dtype, target.kv_tokens, target.deterministic, target.device, target.prefill_tokens):
-        raise InputError(
-            "the engine is set up already",
-            remedy="leave out dtype, kv_tokens, deterministic, device and prefill_tokens",
-        )
-    return target

@@ -21,6 +21,7 @@ from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import CaptureError
 from lmc.ir.semantics.interpreter import Outcome
+from lmc.passes.pipelines import PipelineOptions
 from lmc.runtime.executor import Executor, Finished, Instance
 from tests.frontend.harness import EFFECTS, check, ending, run_plain
 
@@ -104,7 +105,7 @@ def _check(program: JittedFunction, make: Make, kwargs: dict[str, Any], before: 
 
 def check_optimized(program: JittedFunction, make: Make, kwargs: dict[str, Any], captured: Captured) -> None:
     """A row of a batch at -O2 on the executor ends as plain Python does."""
-    compiled = compile_captured(captured, Target.parse("toy"), "O2", toy_tokenizer(), cache=CACHE)
+    compiled = compile_captured(captured, Target.parse("toy"), PipelineOptions("O2"), toy_tokenizer(), cache=CACHE)
     compile = compiler(CACHE, toy_tokenizer())
     bound = bind(program, make(), kwargs)
     executor = Executor(ToyEngine(), compiled.prepared, compiled.hosts, constraints=compiled.constraints(compile))

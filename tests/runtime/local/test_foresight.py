@@ -21,6 +21,7 @@ from lmc.ir.engine.protocol import Generation, Handle, Request
 from lmc.ir.engine.target import Target
 from lmc.ir.tokens.context import Context
 from lmc.ir.tokens.tokens import common_length
+from lmc.passes.pipelines import PipelineOptions
 from lmc.runtime.executor import Executor, Finished, Instance
 from lmc.runtime.local import LocalEngine
 from tests.runtime.local.conftest import OpenEngine
@@ -107,7 +108,9 @@ def _run(engine: LocalEngine, program: Any, block: int, rows: Sequence[Row] = RO
 
 def _compiled(program: Any, engine: LocalEngine) -> Compiled:
     function = lmc.jit(program)._runner._function
-    return compile_program(function, bind(function, (), ROWS[0]), Target.parse("toy"), "O2", engine.tokenizer)
+    return compile_program(
+        function, bind(function, (), ROWS[0]), Target.parse("toy"), PipelineOptions("O2"), engine.tokenizer
+    )
 
 
 def _trace(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lmc
-from lmc.driver import Given, Options, Wish
+from lmc.driver import GivenOptions, Options, options_for_saved, runner_for
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.profile import OpProfile, Profile
 from lmc.ir.usage import Usage
@@ -34,36 +34,38 @@ def other(tmp_path: Path) -> str:
     return str(tmp_path / "p.json")
 
 
-def expected(given: Given) -> str:
+def expected(given: GivenOptions) -> str:
     """The remark that says how long the output of ``GREET`` is taken to be."""
-    remarks = map(str, given.runner(GREET).compile(None).remarks)
+    remarks = map(str, runner_for(GREET, given).compile(None).remarks)
     return next(line for line in remarks if "apply-profile" in line).partition(" is ")[2].partition(" ")[0]
 
 
 def test_what_the_command_line_does_not_say_the_decorator_does():
-    options = Given().runner(GREET).options
+    options = runner_for(GREET, {}).options
     assert options == GREET.options
-    assert (options.wish, options.seed, options.priority) == (Wish("toy", kv_tokens=4000), 3, 2)
+    assert (options.target, options.kv_tokens, options.seed, options.priority) == ("toy", 4000, 3, 2)
     assert options.profile is PROFILE
-    assert Given().runner(GREET).compile(None).target.spec == "toy"
-    assert expected(Given()) == "6"
+    assert runner_for(GREET, {}).compile(None).target.spec == "toy"
+    assert expected({}) == "6"
 
 
 def test_what_the_command_line_says_wins(other: str):
-    given = Given(Wish(kv_tokens=500), 0, timeout=5.0, profile=other, order_sections=False)
-    options = given.runner(GREET).options
-    assert options == Options(Wish("toy", kv_tokens=500), 0, "O2", 5.0, None, OTHER, order_sections=False, priority=2)
+    given = {"kv_tokens": 500, "seed": 0, "timeout": 5.0, "profile": other, "order_sections": False}
+    options = runner_for(GREET, given).options
+    assert options == Options("toy", kv_tokens=500, timeout=5.0, profile=OTHER, priority=2)
     assert GREET.options.seed == 3
     assert expected(given) == "9"
-    assert Given(level="O1").runner(GREET).compile(None).level == "O1"
+    assert runner_for(GREET, {"level": "O1"}).compile(None).level == "O1"
 
 
 def test_settings_of_a_target_stay_with_it():
-    assert Given(Wish("builtin", dtype="bfloat16")).runner(GREET).options.wish == Wish("builtin", dtype="bfloat16")
-    assert Given(Wish("toy")).runner(GREET).options.wish == Wish("toy", kv_tokens=4000)
-    assert Given(Wish("toy")).runner(lmc.jit(kv_tokens=9)(function)).options.wish == Wish("toy", kv_tokens=9)
+    given = {"target": "builtin", "dtype": "bfloat16"}
+    assert runner_for(GREET, given).options.engine == given
+    toy = {"target": "toy"}
+    assert runner_for(GREET, toy).options.engine == {"target": "toy", "kv_tokens": 4000}
+    assert runner_for(lmc.jit(kv_tokens=9)(function), toy).options.engine == {"target": "toy", "kv_tokens": 9}
 
 
 def test_a_program_without_options_has_the_usual_ones():
-    assert Given().runner(JittedFunction(function)).options == Options()
-    assert Given(Wish("toy"), 4).for_saved("plan.json") == Options(Wish("toy"), 4)
+    assert runner_for(JittedFunction(function), {}).options == Options()
+    assert options_for_saved("plan.json", {"target": "toy", "seed": 4}) == Options("toy", seed=4)
