@@ -82,7 +82,7 @@ def _check_tokens(name: str, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a program runs, as set by ``@lmc.jit(…)``, ``Program.on`` and the command line: see ``Program.on``.
+    """Options of a program, set by ``@lmc.jit(…)``, ``Program.on`` and the command line; see ``Program.on``.
 
     An engine option that is None is that of the environment or of ``[tool.lmc]`` (``resolve_target``). ``requests``
     bounds the requests and instances of a batch that run at the same time; the user of a program does not set it.

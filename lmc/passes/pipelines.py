@@ -34,7 +34,7 @@ _NUMBERS: dict[type, Callable[[str], object]] = {int: int, float: float}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """How a captured program is compiled.
+    """Options of the compilation of a captured program.
 
     ``order_sections`` puts movable sections of text first (``lmc.section``); ``profile`` is of earlier runs.
     """
