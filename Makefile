@@ -2,6 +2,7 @@
 # make test        every check, with reduced counts of generated cases
 # make test-full   the same with full counts
 # make check       lint, types and the tests that the last commit and the working tree concern: for work in progress
+# make docs        the web site of docs/, in build/site
 # make clean       remove what builds and tests leave; keeps .venv
 #
 # PYTHON names the interpreter that makes .venv (3.11 or later).
@@ -17,7 +18,7 @@ export HF_HUB_OFFLINE = 1
 export TRANSFORMERS_OFFLINE = 1
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-full check clean
+.PHONY: demo test test-full check docs clean
 
 demo: .venv/.installed-local
 	$(BIN)/lmc compile examples/judge.py --remarks
@@ -40,6 +41,9 @@ check: .venv/.installed-dev
 test-full: export LMC_TEST_FULL = 1
 test-full: test
 
+docs: .venv/.installed-docs
+	$(BIN)/mkdocs build
+
 clean:
 	rm -rf build dist .pytest_cache .ruff_cache .hypothesis
 	find lmc tests examples benchmarks training -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
@@ -57,6 +61,11 @@ clean:
 .venv/.installed-dev: .venv/.installed-local
 	@echo "Installing the development tools into .venv: about 0.1 GB to download."
 	$(INSTALL) '.[local,dev]'
+	@touch $@
+
+.venv/.installed-docs: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "Installing lmc and the documentation tools into .venv: about 0.1 GB to download."
+	$(INSTALL) '.[docs]'
 	@touch $@
 
 .venv/bin/python:

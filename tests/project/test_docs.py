@@ -1,5 +1,13 @@
 """The structure of docs/: the glossary, the navigation, and the generated reference."""
 
+from typing import Any
+
+import typer
+import yaml
+
+import lmc
+from docs.reference import API, api_page, cli_page, public_names
+from lmc.cli.app import app
 from tests.project.layers import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -12,3 +20,45 @@ def test_the_glossary_is_short_and_names_files_that_exist() -> None:
     assert [row for row in rows[1:] if not (REPOSITORY / row[-1].strip("`")).is_file()] == []
     terms = [row[0] for row in rows[1:]]
     assert len(set(terms)) == len(terms) >= 40
+
+
+def pages_of(nav: list[Any]) -> list[str]:
+    """Return the pages that a navigation lists, in order."""
+    found: list[str] = []
+    for entry in nav:
+        for value in entry.values() if isinstance(entry, dict) else [entry]:
+            found += pages_of(value) if isinstance(value, list) else [value]
+    return found
+
+
+def test_the_navigation_lists_every_page() -> None:
+    listed = pages_of(yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert sorted(listed) == sorted(written | {"reference/cli.md", "reference/api.md"})
+
+
+def test_the_site_needs_no_other() -> None:
+    settings = yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert settings["strict"] is True
+    assert settings["theme"]["highlightjs"] is False  # else from a CDN
+    assert not [name for name in settings.get("extra_javascript", []) + settings["extra_css"] if ":" in name]
+
+
+def test_the_reference_covers_every_command_and_option() -> None:
+    page = cli_page()
+    group: Any = typer.main.get_command(app)
+    assert len(group.commands) >= 6
+    for name, command in group.commands.items():
+        section = page.partition(f"## lmc {name}\n")[2].partition("\n## ")[0]
+        assert section, f"lmc {name} is missing"
+        options = {option for parameter in command.params for option in parameter.opts if option.startswith("-")}
+        assert {option for option in options if option not in section} == set()
+
+
+def test_the_reference_covers_the_public_names() -> None:
+    listed = [name for names in API.values() for name in names]
+    assert sorted(listed) == sorted(public_names())
+    page = api_page()
+    for name in listed:
+        assert getattr(lmc, name) is not None
+        assert f"::: {public_names()[name]}\n" in page

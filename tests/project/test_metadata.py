@@ -48,7 +48,7 @@ def test_base_dependencies_hold_what_the_code_imports_and_no_torch():
 
 
 def test_extras_are_the_promised_ones():
-    assert set(EXTRAS) == {"local", "gpu", "dev"}
+    assert set(EXTRAS) == {"local", "gpu", "dev", "docs"}
     assert names(EXTRAS["local"]) == LOCAL_PACKAGES
     assert names(EXTRAS["gpu"]) == {"flashinfer-python", "triton"}
     assert {"flashinfer", "triton"} == GPU_PACKAGES
@@ -119,9 +119,12 @@ def installed_closure(roots: list[Requirement]) -> set[str]:
     return found
 
 
-def test_what_comes_along_is_pinned_too():
+@pytest.mark.parametrize("extra", ["dev", "docs"])
+def test_what_comes_along_is_pinned_too(extra: str):
+    if extra == "docs":
+        pytest.importorskip("mkdocs", reason="make docs has installed nothing yet")
     # torch itself names the exact versions of what its CUDA build brings along.
-    needed = installed_closure([*BASE, *EXTRAS["dev"]])
+    needed = installed_closure([*BASE, *EXTRAS[extra]])
     assert needed - names(CONSTRAINTS) == set()
 
 
