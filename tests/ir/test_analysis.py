@@ -1,12 +1,25 @@
 from __future__ import annotations
 
+import json
 import time
 
 import networkx
 import pytest
 from hypothesis import given
 
-from lmc.ir.analysis import context_tree, critical_path, dependence_graph, dominator_tree, waves
+from lmc.ir.analysis import (
+    critical_path,
+    dependence_graph,
+    dominator_tree,
+    earliest_starts,
+    graphml,
+    longest_paths,
+    named_dependence_graph,
+    named_prefix_forest,
+    node_link,
+    prefix_forest,
+    waves,
+)
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.dialects.core_ops import ConcatOp, ContextOp, ExtendOp, GenOp, HostCallOp, ReturnOp
@@ -87,16 +100,15 @@ def test_waves(block: Block):
 
 
 def test_critical_path(block: Block):
-    graph = dependence_graph(block)
-    tokens = critical_path(graph, lambda op: 10.0 if isinstance(op, GenOp) else 1.0)
+    tokens = critical_path(block, lambda op: 10.0 if isinstance(op, GenOp) else 1.0)
     assert names_of(tokens.ops) == ["c", "l", "l1", "j", "e", "lm.return"]
     assert tokens.cost == 15.0
-    hosts = critical_path(graph, lambda op: 1.0 if isinstance(op, HostCallOp) else 0.0)
+    hosts = critical_path(block, lambda op: 1.0 if isinstance(op, HostCallOp) else 0.0)
     assert (names_of(hosts.ops)[:3], hosts.cost) == (["w", "p", "v"], 4.0)
 
 
 def test_critical_path_of_nothing():
-    found = critical_path(networkx.DiGraph(), lambda _: 1.0)
+    found = critical_path(Block(), lambda _: 1.0)
     assert (found.ops, found.cost) == ((), 0.0)
 
 
@@ -120,8 +132,8 @@ def test_dominators(block: Block):
     }
 
 
-def test_context_tree(block: Block):
-    tree = context_tree([block])
+def test_prefix_forest(block: Block):
+    tree = prefix_forest([block])
     edges = {(before.name, after.name, op.NAME) for before, after, op in tree.edges(data="op")}
     assert edges == {
         ("c", "l", "lm.extend"),
@@ -147,7 +159,7 @@ def test_regions_count_with_their_op():
     graph = dependence_graph(Block((), (first, outer, later)))
     assert graph.has_edge(first, outer)
     assert graph.edges[outer, later]["kind"] == "order"
-    assert set(context_tree([Block((), (first, outer))]).nodes) == {c, d, parameter}
+    assert set(prefix_forest([Block((), (first, outer))]).nodes) == {c, d, parameter}
 
 
 FLOW = """
@@ -187,11 +199,11 @@ module @m {
 
 def test_the_critical_path_goes_through_regions():
     body = parse_verified(FLOW).main.body
-    path = critical_path(dependence_graph(body), lambda op: 1.0 if isinstance(op, GenOp) else 0.0)
+    path = critical_path(body, lambda op: 1.0 if isinstance(op, GenOp) else 0.0)
     assert path.cost == 4.0
     assert [op.id for op in path.ops if isinstance(op, GenOp)] == ["a", "b", "c*", "d$"]
     cond = next(op for op in body.ops if isinstance(op, CondOp))
-    hosts = critical_path(dependence_graph(body), lambda op: 9.0 if isinstance(op, HostCallOp) else 0.0)
+    hosts = critical_path(body, lambda op: 9.0 if isinstance(op, HostCallOp) else 0.0)
     assert [op for op in hosts.ops if isinstance(op, HostCallOp)] == [body.ops[1], cond.otherwise.ops[0]]
 
 
@@ -204,8 +216,8 @@ def test_the_graph_of_a_region_knows_what_is_shared_around_it():
     assert not dependence_graph(cond.otherwise).has_edge(write, look)
 
 
-def test_the_context_tree_goes_through_regions_and_has_no_cycles():
-    tree = context_tree([parse_verified(FLOW).main.body])
+def test_the_prefix_forest_goes_through_regions_and_has_no_cycles():
+    tree = prefix_forest([parse_verified(FLOW).main.body])
     edges = {(before.name, after.name, op.NAME) for before, after, op in tree.edges(data="op")}
     assert edges == {
         ("c", "a1", "lm.gen"),
@@ -224,6 +236,50 @@ def test_the_context_tree_goes_through_regions_and_has_no_cycles():
     assert networkx.is_directed_acyclic_graph(tree)
 
 
+def tokens_of(op: Op) -> float:
+    return 10.0 if isinstance(op, GenOp) else 1.0
+
+
+def test_the_exported_graph_holds_regions_costs_waves_and_the_critical_path():
+    graph = named_dependence_graph(parse_verified(FLOW).main.body, tokens_of)
+    assert graph.nodes["2.then.1"] | {"text": ""} == {
+        "op": "lm.gen",
+        "text": "",
+        "op_id": "b",
+        "cost": 10.0,
+        "wave": 1,
+        "critical": True,
+        "around": "2",
+    }
+    assert not graph.nodes["2.otherwise.0"]["critical"]
+    assert graph.nodes["2"]["cost"] == 1 + 10 + 10 + 1
+    assert graph.edges["2.otherwise.0", "2.otherwise.1"] == {"kind": "order"}
+    assert not any(before.count(".") != after.count(".") for before, after in graph.edges)
+
+
+def test_the_exported_forest_names_contexts():
+    forest = named_prefix_forest([parse_verified(FLOW).main.body])
+    assert forest.edges["%a1", "%a2"] == {"op": '%a2, %t2 = lm.gen %a1 {id = "b"} : !ctx, !text'}
+
+
+@given(modules())
+def test_exported_graphs_are_read_again(module: Module):
+    body = module.main.body
+    for graph in (named_dependence_graph(body, tokens_of), named_prefix_forest([body])):
+        data = json.loads(json.dumps(node_link(graph)))
+        assert {entry["id"] for entry in data["nodes"]} == set(graph)
+        again = networkx.node_link_graph(data, edges="edges")
+        assert networkx.utils.graphs_equal(again, graph)
+        read = networkx.parse_graphml(graphml(graph))
+        assert (set(read), set(read.edges)) == (set(graph), set(graph.edges))
+
+
+def test_longest_paths_are_counted_from_both_ends():
+    waits = [(), (), (0, 1), (1,), (2, 3)]
+    assert earliest_starts([1, 5, 2, 1, 1], waits) == [0, 0, 5, 5, 7]
+    assert longest_paths([1, 5, 2, 1, 1], waits) == [4, 8, 3, 2, 1]
+
+
 @given(modules())
 def test_graphs_of_random_blocks(module: Module):
     for block in (region for function in module.functions for region in _blocks(function.body)):
@@ -232,19 +288,27 @@ def test_graphs_of_random_blocks(module: Module):
         assert networkx.is_directed_acyclic_graph(graph)
         position = {op: index for index, op in enumerate(block.ops)}
         assert all(position[before] < position[after] for before, after in graph.edges)
-        generations = networkx.topological_generations(graph)
-        assert waves(graph) == [sorted(wave, key=position.__getitem__) for wave in generations]
-        path = critical_path(graph, lambda _: 1.0)
-        assert path.cost == _longest(graph) == len(path.ops)
+        found = {op: number for number, wave in enumerate(waves(graph)) for op in wave}
+        assert list(found) == sorted(graph, key=lambda op: (found[op], position[op]))
+        assert all(
+            number == max((found[before] + 1 for before in graph.predecessors(op)), default=0)
+            for op, number in found.items()
+        )
+        path = critical_path(block, steps_of, graph.graph["objects"])
+        assert path.cost == _longest(graph) == sum(map(steps_of, path.ops))
         _check_dominators(graph, list(block.ops))
 
 
+def steps_of(op: Op) -> float:
+    return 0.0 if op.IS_TERMINATOR else 1.0
+
+
 def _longest(graph: networkx.DiGraph) -> float:
-    """The critical path, worked out by networkx, where each op takes one step."""
+    """The cost of the critical path by networkx, where each op but a terminator takes one step."""
     weighted = networkx.DiGraph()
     for op in graph:
         inside = [_longest(dependence_graph(region, graph.graph["objects"])) for region in op.regions]
-        steps = 1.0 + (max(inside) if getattr(op, "EXCLUSIVE", False) else sum(inside))
+        steps = steps_of(op) + (max(inside) if getattr(op, "EXCLUSIVE", False) else sum(inside))
         weighted.add_weighted_edges_from((before, op, steps) for before in ("start", *graph.predecessors(op)))
     return networkx.dag_longest_path_length(weighted)
 
@@ -284,9 +348,9 @@ def test_ten_thousand_ops_take_linear_time(shape: str):
     start = time.process_time()
     graph = dependence_graph(builder.block())
     found = waves(graph)
-    path = critical_path(graph, lambda _: 1.0)
+    path = critical_path(builder.block(), steps_of)
     tree = dominator_tree(graph)
-    context_tree([builder.block()])
+    prefix_forest([builder.block()])
     assert time.process_time() - start < 5
     assert sum(map(len, found)) == len(builder.ops) == len(tree)
-    assert path.cost == len(found)
+    assert path.cost == len(found) - (found[-1] == [builder.ops[-1]])

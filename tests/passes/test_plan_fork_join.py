@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmc.ir.analysis import earliest_starts
 from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.dialects.regions import is_write
 from lmc.ir.errors import ParseError
 from lmc.ir.ordering import waits_of
 from lmc.passes import PassManager
-from lmc.passes.plan_fork_join.dependences import earliest_rounds, weight_of
+from lmc.passes.plan_fork_join.list_scheduling import weight_of
 from lmc.passes.plan_fork_join.plan_fork_join import PlanForkJoin
 from tests.passes.adversary import Case, cases
 from tests.passes.modules import module_of, run
@@ -93,7 +94,7 @@ def test_the_waves_of_an_optimal_schedule_are_kept_where_nothing_limits_them():
     lm.return %1 (%a) {structure = "{\\"leaf\\":0}"}
     """
     module = module_of(body)
-    rounds = earliest_rounds([int(op.billable) for op in module.main.body.ops], waits_of(module.main.body.ops))
+    rounds = earliest_starts([int(op.billable) for op in module.main.body.ops], waits_of(module.main.body.ops))
     assert rounds == [0, 0, 0, 1]
 
 

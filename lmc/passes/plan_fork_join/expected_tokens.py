@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lmc.ir.analysis import longest_paths
 from lmc.ir.core import Block, Op, walk
 from lmc.ir.dialects.core_ops import SamplingOp
 from lmc.ir.dialects.region_ops import CondOp, LoopOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.ordering import Objects, waits_of
-from lmc.passes.plan_fork_join.dependences import values_after
 
 
 class ExpectedTokens:
@@ -26,7 +26,7 @@ class ExpectedTokens:
 
     def after(self, ops: Sequence[Op], waits: Sequence[Sequence[int]]) -> list[float]:
         """For each op the tokens on the longest way from it to the end, itself included."""
-        return values_after([self._of(op) for op in ops], waits)
+        return longest_paths([self._of(op) for op in ops], waits)
 
     def _of(self, op: Op) -> float:
         if not op.billable:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lmc.ir.analysis import PathCosts, earliest_starts, last_end
 from lmc.ir.core import Block, Effect, Op, walk
 from lmc.ir.dialects.core_ops import PrefillOp, SamplingOp, SelectOp
 from lmc.ir.dialects.region_ops import guarded_ops
@@ -20,8 +21,8 @@ from lmc.ir.types import CTX
 from lmc.ir.wording import with_count
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.kv_liveness.kv_hints import without_hints
-from lmc.passes.plan_fork_join.dependences import CallLengths, earliest_rounds, limited_rounds, rounds_in_all
 from lmc.passes.plan_fork_join.expected_tokens import ExpectedTokens, expects_anything
+from lmc.passes.plan_fork_join.list_scheduling import limited_rounds, rounds_of
 from lmc.passes.rewriting.new_ops import with_ops
 
 Call = SamplingOp | SelectOp
@@ -86,7 +87,7 @@ class _Planner:
         self.owner = owner
         self.context = context
         self.objects = objects_of(body.ops)
-        self.lengths = CallLengths(self.objects)
+        self.lengths = PathCosts(self.objects, rounds_of)
         self.expected = ExpectedTokens(self.objects) if expects_anything(body) else None
         self.groups_so_far = 0
         self.guarded = guarded_ops(body)
@@ -99,7 +100,7 @@ class _Planner:
         waits = waits_of(ops, self.objects)
         lengths = [self.lengths.of(op) for op in ops]
         width = self.owner.width
-        shortest = earliest_rounds(lengths, waits)
+        shortest = earliest_starts(lengths, waits)
         urgency = None if self.expected is None else self.expected.after(ops, waits)
         rounds = shortest if width is None else limited_rounds(ops, lengths, waits, width, urgency)
         groups = _groups(ops, rounds)
@@ -133,7 +134,7 @@ class _Planner:
         if len(calls) == 1:
             return
         where = f"in {around.NAME}: " if around is not None else ""
-        waves = rounds_in_all(rounds, lengths)
+        waves = last_end(rounds, lengths)
         last = max(calls, key=lambda index: (shortest[index] + lengths[index], -index))
         longest = shortest[last] + lengths[last]
         message = (

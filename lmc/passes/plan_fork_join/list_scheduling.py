@@ -1,67 +1,24 @@
-"""Dependences between ops, measured in rounds of model calls."""
+"""List scheduling of model calls in rounds of limited width."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
 
-from lmc.ir.core import Block, Op
+from lmc.ir.analysis import longest_paths
+from lmc.ir.core import Op
 from lmc.ir.dialects.core_ops import SampleOp
 from lmc.ir.dialects.regions import RegionOp
-from lmc.ir.ordering import Objects, waits_of
 
 
-class CallLengths:
-    """Lengths of ops in rounds of model calls: one each; an op with regions takes the longest chain inside.
-
-    Each region counts once, since its number of runs is unknown; of exclusive regions, the longest counts. ``objects``
-    are those of ``lmc.ir.ordering.waits_of``.
-    """
-
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
-        self._known: dict[RegionOp, int] = {}
-
-    def of(self, op: Op) -> int:
-        """The rounds of one op. Recursion is as deep as regions are nested."""
-        if not isinstance(op, RegionOp):
-            return int(op.billable)
-        if op not in self._known:
-            inside = map(self._of_block, op.regions) if op.billable else ()
-            self._known[op] = max(inside, default=0) if op.EXCLUSIVE else sum(inside)
-        return self._known[op]
-
-    def _of_block(self, block: Block) -> int:
-        lengths = [self.of(op) for op in block.ops]
-        return rounds_in_all(earliest_rounds(lengths, waits_of(block.ops, self._objects)), lengths)
+def rounds_of(op: Op) -> int:
+    """Return how many rounds of model calls the op itself takes; those of its regions are not counted."""
+    return int(op.billable and not isinstance(op, RegionOp))
 
 
 def weight_of(op: Op) -> int:
     """Return how many requests of the op run at once; one for an op with regions, whose number is unknown."""
     return op.n if isinstance(op, SampleOp) else 1
-
-
-def rounds_in_all(rounds: Sequence[int], lengths: Sequence[int]) -> int:
-    """Return how many rounds there are where op i begins in round ``rounds[i]``."""
-    return max((start + length for start, length in zip(rounds, lengths, strict=True)), default=0)
-
-
-def earliest_rounds(lengths: Sequence[int], waits: Sequence[Sequence[int]]) -> list[int]:
-    """For each op the number of rounds on the longest way to it."""
-    rounds: list[int] = []
-    for needed in waits:
-        rounds.append(max([rounds[index] + lengths[index] for index in needed], default=0))
-    return rounds
-
-
-def values_after(values: Sequence[float], waits: Sequence[Sequence[int]]) -> list[float]:
-    """For each op the most that ``values`` come to on a way from it to the end, itself included."""
-    after = [0.0] * len(values)
-    for index in range(len(values) - 1, -1, -1):
-        after[index] += values[index]
-        for earlier in waits[index]:
-            after[earlier] = max(after[earlier], after[index])
-    return after
 
 
 def limited_rounds(
@@ -71,12 +28,12 @@ def limited_rounds(
     width: int,
     urgency: Sequence[float] | None = None,
 ) -> list[int]:
-    """As ``earliest_rounds`` where at most ``width`` requests begin in a round.
+    """As ``lmc.ir.analysis.earliest_starts`` where at most ``width`` requests begin in a round.
 
     List scheduling: of the calls that are ready, those with the longest way to the end go first (Graham 1969, Hu 1961):
     in rounds, or by ``urgency``. One call of more than ``width`` requests has a round of its own.
     """
-    schedule = _Schedule(ops, lengths, waits, values_after(lengths, waits) if urgency is None else urgency)
+    schedule = _Schedule(ops, lengths, waits, longest_paths(lengths, waits) if urgency is None else urgency)
     schedule.run(width)
     return schedule.rounds
 
