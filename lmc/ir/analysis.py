@@ -210,8 +210,8 @@ def named_dependence_graph(block: Block, cost: Callable[[Op], float]) -> NameGra
 
     A node is named by its place: ``3``, or ``3.then.0`` for the first op in the region ``then`` of op 3. Its attributes
     are ``op`` (the name of its class), ``text``, ``cost`` along its longest path (see ``PathCosts``), ``wave`` in its
-    block, ``critical`` (on the critical path of ``block``), and where there is one its ``op_id``, ``location`` and the op
-    ``around`` it. Edges have a ``kind`` as in ``dependence_graph``.
+    block, ``critical`` (on the critical path of ``block``), and where there is one its ``op_id``, ``location`` and the
+    op ``around`` it. Edges have a ``kind`` as in ``dependence_graph``.
     """
     import networkx
 
@@ -251,7 +251,7 @@ def _printable(text: str) -> str:
 
 
 def named_prefix_forest(blocks: Iterable[Block]) -> NameGraph:
-    """Return ``prefix_forest`` as plain data, to be exported: contexts and the ``op`` of an edge as in ``.lmir`` text."""
+    """Return ``prefix_forest`` as plain data, to be exported: contexts and ``op`` of an edge as in ``.lmir`` text."""
     import networkx
 
     forest = prefix_forest(blocks)
