@@ -99,6 +99,18 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+def decisions() -> list[str]:
+    """Return the pages of the decision notes, in order."""
+    return [f"decisions/{path.name}" for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))]
+
+
+def on_config(config: Any) -> Any:
+    """Add the decision notes to the navigation: a hook of mkdocs."""
+    [section] = [entry for entry in config["nav"] if "Decisions" in entry]
+    section["Decisions"] += decisions()
+    return config
+
+
 def on_files(files: Any, *, config: Any) -> Any:
     """Add the generated pages, and the style sheet of highlighted code: a hook of mkdocs."""
     from pygments.formatters import HtmlFormatter

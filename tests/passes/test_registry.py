@@ -57,7 +57,7 @@ def test_levels_name_passes_and_each_level_does_what_the_one_below_does():
 
 def test_the_readme_names_every_file_and_every_pass():
     readme = (PACKAGE / "README.md").read_text(encoding="utf-8")
-    table = readme.partition("## Where to add what")[0]
+    table = readme.partition("## How to add")[0]
     files = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"}
     assert files == set(re.findall(r"`([\w/]+\.py)`", table))
 

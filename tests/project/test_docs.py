@@ -1,12 +1,13 @@
 """The structure of docs/: the glossary, the navigation, and the generated reference."""
 
+import re
 from typing import Any
 
 import typer
 import yaml
 
 import lmc
-from docs.reference import API, api_page, cli_page, public_names
+from docs.reference import API, api_page, cli_page, decisions, public_names
 from lmc.cli.app import app
 from tests.project.layers import REPOSITORY
 
@@ -33,6 +34,7 @@ def pages_of(nav: list[Any]) -> list[str]:
 
 def test_the_navigation_lists_every_page() -> None:
     listed = pages_of(yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    listed += decisions()
     written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     assert sorted(listed) == sorted(written | {"reference/cli.md", "reference/api.md"})
 
@@ -62,3 +64,13 @@ def test_the_reference_covers_the_public_names() -> None:
     for name in listed:
         assert getattr(lmc, name) is not None
         assert f"::: {public_names()[name]}\n" in page
+
+
+def test_decisions_are_short_dated_and_listed() -> None:
+    index = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+    for number, name in enumerate(decisions(), 1):
+        title, date, *text = (DOCS / name).read_text(encoding="utf-8").replace("\n\n", "\n").splitlines()
+        assert name.startswith(f"decisions/{number:04d}-")
+        assert f"| [{title.removeprefix('# ')}]({name.partition('/')[2]}) |" in index
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d, `([\w/]+)`", date)
+        assert len(text) <= 50, f"{name} is longer than a screen"
