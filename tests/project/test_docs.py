@@ -74,3 +74,34 @@ def test_decisions_are_short_dated_and_listed() -> None:
         assert f"| [{title.removeprefix('# ')}]({name.partition('/')[2]}) |" in index
         assert re.fullmatch(r"\d{4}-\d\d-\d\d, `([\w/]+)`", date)
         assert len(text) <= 50, f"{name} is longer than a screen"
+
+
+def test_readmes_are_short() -> None:
+    long: list[str] = []
+    for path in (REPOSITORY / "lmc").rglob("README.md"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if path.parent.name == "interpret":
+            continue
+        if len(lines) > 80 or any(len(line) > 150 for line in lines):
+            long.append(path.relative_to(REPOSITORY).as_posix())
+    assert long == []
+
+
+def test_what_readmes_name_exists() -> None:
+    sources = {path: path.read_text("utf-8") for path in REPOSITORY.glob("lmc/**/*.py")}
+    tests = {path: path.read_text("utf-8") for path in REPOSITORY.glob("tests/**/*.py")}
+    words = set(re.findall(r"\w+", "\n".join([*sources.values(), *tests.values()])))
+    paths = [path.relative_to(REPOSITORY).as_posix() for path in REPOSITORY.glob("**/*") if ".venv" not in path.parts]
+    missing: list[str] = []
+    for readme in (REPOSITORY / "lmc").rglob("README.md"):
+        table = readme.read_text("utf-8").partition("## How to add")[2].partition("\n## ")[0]
+        for name in re.findall(r"`([^`\n]+)`", table):
+            if re.fullmatch(r"[\w/]+\.(py|c|h|md|lark|pyi)|[\w/]+/", name):
+                found = any(f"/{path}".endswith(f"/{name}".rstrip("/")) for path in paths)
+            elif re.fullmatch(r"_?[A-Z]\w+|[a-z]+(_\w+)+", name):
+                found = name in words
+            else:
+                continue
+            if not found:
+                missing.append(f"{readme.relative_to(REPOSITORY)}: {name}")
+    assert missing == []
