@@ -76,7 +76,9 @@ def cli_page() -> str:
     lines = [
         "# Command line",
         "",
-        "`lmc --version` prints the version; `lmc --install-completion` installs completion.",
+        "`lmc --version` prints the version; `lmc --install-completion` adds completion to the shell.",
+        "",
+        "Exit codes: 0 success; 1 failure, a failed row included; 2 a wrong command line; 130 Ctrl-C; 143 SIGTERM.",
     ]
     for name in sorted(group.commands):
         command = group.commands[name]
