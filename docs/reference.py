@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -126,3 +127,8 @@ def on_files(files: Any, *, config: Any) -> Any:
     for path, content in generated.items():
         files.append(file.generated(config, path, content=content))
     return files
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Drop the escapes of bars in code in tables, as GitHub does: a hook of mkdocs."""
+    return re.sub(r"<td.*?</td>", lambda cell: cell[0].replace("\\|", "|"), html, flags=re.DOTALL)
