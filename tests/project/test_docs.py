@@ -87,21 +87,20 @@ def test_readmes_are_short() -> None:
     assert long == []
 
 
-def test_what_readmes_name_exists() -> None:
-    sources = {path: path.read_text("utf-8") for path in REPOSITORY.glob("lmc/**/*.py")}
-    tests = {path: path.read_text("utf-8") for path in REPOSITORY.glob("tests/**/*.py")}
-    words = set(re.findall(r"\w+", "\n".join([*sources.values(), *tests.values()])))
-    paths = [path.relative_to(REPOSITORY).as_posix() for path in REPOSITORY.glob("**/*") if ".venv" not in path.parts]
+def test_what_documents_name_exists() -> None:
+    """Files in all documents; also functions, classes and tables in the READMEs' places to add something."""
+    code = [*REPOSITORY.glob("lmc/**/*.py"), *REPOSITORY.glob("tests/**/*.py")]
+    words = set(re.findall(r"\w+", "\n".join(path.read_text("utf-8") for path in code)))
+    roots = ("lmc", "docs", "tests", "benchmarks", "examples", "training")
+    found = [REPOSITORY / name for name in roots] + [path for name in roots for path in (REPOSITORY / name).rglob("*")]
+    paths = [path.relative_to(REPOSITORY).as_posix() for path in found]
     missing: list[str] = []
-    for readme in (REPOSITORY / "lmc").rglob("README.md"):
-        table = readme.read_text("utf-8").partition("## How to add")[2].partition("\n## ")[0]
-        for name in re.findall(r"`([^`\n]+)`", table):
-            if re.fullmatch(r"[\w/]+\.(py|c|h|md|lark|pyi)|[\w/]+/", name):
-                found = any(f"/{path}".endswith(f"/{name}".rstrip("/")) for path in paths)
-            elif re.fullmatch(r"_?[A-Z]\w+|[a-z]+(_\w+)+", name):
-                found = name in words
-            else:
-                continue
-            if not found:
-                missing.append(f"{readme.relative_to(REPOSITORY)}: {name}")
+    for document in [*REPOSITORY.glob("lmc/**/README.md"), *DOCS.rglob("*.md"), REPOSITORY / "CONTRIBUTING.md"]:
+        text = document.read_text("utf-8")
+        places = text.partition("## How to add")[2].partition("\n## ")[0]
+        names = re.findall(r"`([\w/]+\.(?:py|pyi|c|h|lark)|[a-z_]+/[\w/]*/)`", text)
+        known = [name for name in names if any(f"/{path}".endswith(f"/{name}".rstrip("/")) for path in paths)]
+        terms = re.findall(r"`(_?[A-Z]\w+|[a-z]+(?:_\w+)+)`", places)
+        missing += [f"{document}: {name}" for name in names if name not in known]
+        missing += [f"{document}: {name}" for name in terms if name not in words]
     assert missing == []
