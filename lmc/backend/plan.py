@@ -78,15 +78,15 @@ class Condition:
     """A condition for the validity of a plan: the last of ``nodes`` evaluates to ``expected``.
 
     A node is a pure builtin with its operands, the last of them by ``keywords``; without a name, the parameter that its
-    operand names. An operand is a literal or, as a ``Node``, an earlier node.
+    operand names. An operand is a literal or, as a ``NodeRef``, an earlier node.
     """
 
-    nodes: tuple[tuple[str, tuple[Attribute | Node, ...], tuple[str, ...]], ...]
+    nodes: tuple[tuple[str, tuple[Attribute | NodeRef, ...], tuple[str, ...]], ...]
     expected: Attribute
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeRef:
     """A node by its place."""
 
     index: int

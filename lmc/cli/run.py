@@ -223,7 +223,7 @@ def _parts(
     assignments: list[str],
     data: str | None,
     scheduled: str | None,
-    place: driver.schedule.Place,
+    place: driver.schedule.PlanLookup,
 ) -> tuple[Iterable[driver.Part], driver.Layout | None]:
     """The rows in parts, and the layout of their schedule where they have one.
 

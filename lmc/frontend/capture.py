@@ -41,7 +41,7 @@ from lmc.frontend.interpret import calls, comprehensions, expressions, names, st
 from lmc.frontend.interpret.machine import Activation, Machine, MadeError, Restart, Rules
 from lmc.frontend.program.argument_specs import Arguments, Record
 from lmc.frontend.program.arguments import Bound, shape_of, shape_of_annotations
-from lmc.frontend.program.binding import Owner
+from lmc.frontend.program.binding import MethodOwner
 from lmc.frontend.program.expressions import parameter
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.guards import ReadGuards
@@ -95,7 +95,7 @@ def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
     refused = found.error if isinstance(found.error, LmcError) else None
     made = function.template or function
     reads = ReadGuards(function.receiver)
-    owner = Owner(function.receiver[0], exclusive=False) if function.receiver else None
+    owner = MethodOwner(function.receiver[0], exclusive=False) if function.receiver else None
     return Captured(made, module, {}, (reason,), shape, (), reads, owner, refused=refused)
 
 
@@ -203,14 +203,14 @@ class _Capture:
             remedy = "write it as a plain loop or `if`, which may run eagerly" if eager else reason.remedy
             raise CaptureError(f"{form} can't be captured: {reason.cause}", remedy=remedy, location=reason.location)
 
-    def _owner(self) -> Owner | None:
+    def _owner(self) -> MethodOwner | None:
         """The object whose method this is a capture of, and whether it holds for that alone."""
         receiver = self.function.receiver
         if not receiver:
             return None
         graph = self.graph
         used = graph.hosts.exclusive or graph.reads.exclusive or graph.receiver_used
-        return Owner(receiver[0], exclusive=used)
+        return MethodOwner(receiver[0], exclusive=used)
 
     def _used_constraints(self, block: Block) -> tuple[Constraint, ...]:
         """The constraints of generations that stayed: one that was given up may have no meaning."""

@@ -16,7 +16,7 @@ from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
 from lmc.grammar.index.store import IndexStore
 from lmc.grammar.interface import Constraint
-from lmc.grammar.schema import Remark
+from lmc.grammar.schema import SchemaRemark
 from lmc.grammar.sources import Source, Whitespace
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
@@ -40,7 +40,7 @@ def compile(  # the name by which users know it
         choices: the texts that the output may be.
         grammar: a context-free grammar in Lark's syntax; its rule ``start`` is the output.
         tokenizer: whose tokens they are: of transformers or ``tokenizers``, a model folder, or a ``Vocabulary``.
-        whitespace: "compact": JSON without spaces; "flexible": with single spaces and indented lines; see ``Layout``.
+        whitespace: "compact": no spaces in JSON; "flexible": single spaces and indented lines; see ``Punctuation``.
         cache: a folder in which complete token indexes (``build``) are kept and looked for, those used last up to
             512 MiB; an ``IndexStore`` has another limit.
 
@@ -60,7 +60,7 @@ def compile(  # the name by which users know it
     return made
 
 
-def remark_of(source: Source, constraint: Constraint | None = None) -> Remark | None:
+def remark_of(source: Source, constraint: Constraint | None = None) -> SchemaRemark | None:
     """Return what of a schema is not enforced as it stands; None where there is nothing, and for other constraints.
 
     Without the ``constraint`` that it was compiled to, nothing is said of values that are left out.

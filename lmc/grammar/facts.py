@@ -54,10 +54,10 @@ class Facts:
     forced_share: float | None = None
 
 
-class TokenState(Protocol):
+class Position(Protocol):
     """The used part of a state."""
 
-    def advance(self, token_id: int) -> TokenState: ...
+    def advance(self, token_id: int) -> Position: ...
 
     def forced(self) -> list[int]: ...
 
@@ -74,7 +74,7 @@ class Regular(Protocol):
     @property
     def index(self) -> TokenIndex | None: ...
 
-    def start(self) -> TokenState: ...
+    def start(self) -> Position: ...
 
 
 def regular_facts(constraint: Regular) -> Facts:
@@ -148,7 +148,7 @@ def shortest_in_index(index: TokenIndex) -> int | None:
 
 
 def forced_share(
-    start: TokenState, vocabulary: Vocabulary, output: bytes, goes_on: Callable[[], bool] = lambda: True
+    start: Position, vocabulary: Vocabulary, output: bytes, goes_on: Callable[[], bool] = lambda: True
 ) -> float | None:
     """The part of an output's canonical tokens that had to follow what was before; None where it has no tokens.
 
@@ -162,7 +162,7 @@ def forced_share(
         return None
 
 
-def _forced_tokens(state: TokenState, ids: list[int], goes_on: Callable[[], bool]) -> int | None:
+def _forced_tokens(state: Position, ids: list[int], goes_on: Callable[[], bool]) -> int | None:
     forced = at = 0
     while at < len(ids):
         if not goes_on():

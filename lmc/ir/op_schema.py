@@ -89,7 +89,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class OpSchema:
     """The fields of one op class: operands and keywords, attributes sorted by name, regions.
 
     ``holders`` are the fields that hold values or blocks, ``symbols`` the attributes that name one, ``has_id`` says
@@ -105,12 +105,12 @@ class Layout:
 
 
 @cache
-def layout_of(kind: type[Op]) -> Layout:
+def layout_of(kind: type[Op]) -> OpSchema:
     """The layout of an op class."""
     fields = tuple(_fields(kind))
     regions = tuple(field for field in fields if field.kind == "region")
     attributes = [field for field in fields if field.kind == "attribute"]
-    return Layout(
+    return OpSchema(
         positional=tuple(field for field in fields if field.keyword or field.kind not in {"attribute", "region"}),
         attributes=tuple(sorted(attributes, key=lambda field: field.name)),
         regions=regions,

@@ -12,7 +12,7 @@ from lmc.ir.core import Block
 from lmc.ir.errors import InputError, Location
 from lmc.ir.module import Module
 from lmc.ir.profile import Profile
-from lmc.ir.tokens.template import ChatTemplate, Message, Segment, Slot
+from lmc.ir.tokens.template import ChatTemplate, Message, Segment, TurnSlot
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.wording import with_count
 
@@ -146,7 +146,7 @@ def _template_tokens(tokenizer: Tokenizer, role: str) -> tuple[int, int] | None:
         segments = template.segments(whole[len(before) :])
     except InputError:
         return None
-    content = Slot(len(turns) - 1)
+    content = TurnSlot(len(turns) - 1)
     if not whole.startswith(before) or content not in segments:
         return None
     at = segments.index(content)

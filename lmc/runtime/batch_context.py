@@ -10,7 +10,7 @@ from lmc.ir.engine.constraint_runtime import Constraints
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.semantics import ops as semantics
 from lmc.runtime.events import OnEvent
-from lmc.runtime.hints.lookahead import Outlook
+from lmc.runtime.hints.lookahead import LookaheadHints
 from lmc.runtime.hints.pinned_prefixes import PinBudget
 from lmc.runtime.in_flight import InFlight
 from lmc.runtime.prepared import PreparedPlan
@@ -18,7 +18,7 @@ from lmc.runtime.threads import DaemonPool
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class BatchContext:
     """The shared state of a batch's instances.
 
     ``run`` is its number, ``block`` the number of instances that are served kind by kind
@@ -31,7 +31,7 @@ class Surroundings:
     host_pool: DaemonPool
     in_flight: InFlight
     budget: PinBudget
-    outlook: Outlook
+    lookahead: LookaheadHints
     run_seed: int
     on_event: OnEvent | None
     request_timeout: float | None = None

@@ -18,12 +18,12 @@ from lmc.ir.errors import InputError, LmcError, located
 from lmc.ir.profile import Profile, Recording
 from lmc.ir.semantics.interpreter import Outcome, bind_parameters, outcome
 from lmc.ir.semantics.ops import NO_CONSTRAINTS
-from lmc.runtime.batch_context import Surroundings
+from lmc.runtime.batch_context import BatchContext
 from lmc.runtime.events import OnEvent
-from lmc.runtime.hints.lookahead import Outlook
+from lmc.runtime.hints.lookahead import LookaheadHints
 from lmc.runtime.hints.pinned_prefixes import PinBudget
 from lmc.runtime.in_flight import InFlight
-from lmc.runtime.machine import Left, Machine, report_forced
+from lmc.runtime.machine import Machine, ProgramExit, report_forced
 from lmc.runtime.operations import ask
 from lmc.runtime.prepared import PreparedPlan, prepare
 from lmc.runtime.prepared_body import Stage
@@ -60,7 +60,7 @@ class Resources:
         self._engine = engine if isinstance(engine, Planned) else None
         self._open = None if self._engine is None else self._engine.expect((), Place(self.run, 0))
         self.budget = PinBudget.of(engine)
-        self.outlook = Outlook(engine)
+        self.lookahead = LookaheadHints(engine)
         self.host_pool = DaemonPool(limits.host_threads, "lmc-host")
 
     def close(self) -> None:
@@ -151,14 +151,14 @@ class Executor:
         if sorted(order) != list(range(len(instances))):
             raise InputError("the schedule does not fit the batch", remedy="schedule the same inputs that are run")
         shared = resources or Resources(self._engine, self._limits)
-        around = Surroundings(
+        around = BatchContext(
             prepared=self._prepared,
             engine=self._engine,
             hosts=self._hosts,
             host_pool=shared.host_pool,
             in_flight=shared.in_flight,
             budget=shared.budget,
-            outlook=shared.outlook,
+            lookahead=shared.lookahead,
             run_seed=run_seed,
             on_event=on_event,
             request_timeout=shared.request_timeout,
@@ -188,7 +188,7 @@ class _Batch:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: BatchContext,
         resources: Resources,
         instances: Sequence[Instance],
         order: Sequence[int],
@@ -226,7 +226,7 @@ class _Batch:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
         finally:
-            machine.let_go_of_prefixes()
+            machine.release_prefixes()
 
     async def _work(self, positions: Iterator[int]) -> None:
         for position in positions:
@@ -254,10 +254,10 @@ class _Batch:
                 self._on_cancelled(index, machine.recording.profile(plan.name))
             raise
         finally:
-            machine.let_go_of_prefixes()
+            machine.release_prefixes()
         profile = machine.recording.profile(plan.name)
         end = machine.end
-        if not isinstance(end, Left):
+        if not isinstance(end, ProgramExit):
             return Finished(None, None if end is None else end.located(), profile)
         try:
             return Finished(outcome(end.op, end.environment, profile), None, profile)
@@ -274,7 +274,7 @@ class _Batch:
                 report_forced(machine, op, machine.environment)
 
     def _machine(
-        self, around: Surroundings, stage: Stage, values: dict[Value, Any], *, instance: int, position: int
+        self, around: BatchContext, stage: Stage, values: dict[Value, Any], *, instance: int, position: int
     ) -> Machine:
         return Machine(around, stage, values, ask=ask, instance=instance, position=position)
 

@@ -29,9 +29,9 @@ from lmc.ir.profile import OpProfile, Recording
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics.statements import RAISING
 from lmc.ir.tokens.context import Context
-from lmc.runtime.batch_context import Surroundings
+from lmc.runtime.batch_context import BatchContext
 from lmc.runtime.events import TokenEvent, branch_of
-from lmc.runtime.hints.lookahead import CallsToCome, Walk
+from lmc.runtime.hints.lookahead import LookaheadWalk, UpcomingCalls
 from lmc.runtime.hints.pinned_prefixes import HeldPrefixes
 from lmc.runtime.hints.retention import KeptContexts
 from lmc.runtime.host_calls import HostRun
@@ -44,7 +44,7 @@ _SLICE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class ProgramExit:
     """The program, or its captured part, ends at ``op``; ``environment`` holds what that names."""
 
     op: Op
@@ -63,7 +63,7 @@ class Failed:
         return located(self.error, self.op.location)
 
 
-Ending = Left | Failed
+Ending = ProgramExit | Failed
 """The early end of a body: the end of the program, or a failure."""
 
 
@@ -78,7 +78,7 @@ class Activity(Protocol):
 class Owner(Protocol):
     """The run of an op with regions, as a frame of one of its regions sees it."""
 
-    def doomed(self, frame: Frame) -> None:
+    def aborting(self, frame: Frame) -> None:
         """``frame`` will end early; what comes before that in it is still under way."""
         ...
 
@@ -90,9 +90,9 @@ class Owner(Protocol):
 class Frame:
     """One run of a body, for one instance. ``environment`` holds the values known before and takes the results.
 
-    Where several instructions would end it early, the first in program order counts, as in plain Python: from the
-    moment that is known (``doom``), nothing after it starts and what is under way there is cancelled, but what comes
-    before it goes on, since that may end it still earlier. ``end`` is what did, once the frame is over.
+    Where several instructions would end it early, the first in program order counts, as in plain Python: once one is
+    known (``abort_after``), everything after it is cancelled, but earlier instructions continue, since one of them may
+    end it still earlier. ``end`` is the one that did, once the frame is over.
 
     ``place`` is its position in the order of requests (``in_flight.Priority``), ``rounds`` are the numbers of the
     rounds and elements around it.
@@ -172,7 +172,7 @@ class Frame:
         if self.early is not None:
             self.early.finished(index)
         if isinstance(op, RegionOp):
-            self.machine.to_come.over(op, self.rounds)
+            self.machine.upcoming.over(op, self.rounds)
         self.machine.wake(self)
 
     def fail(self, index: int, error: BaseException) -> None:
@@ -182,12 +182,12 @@ class Frame:
     def stop(self, index: int, end: Ending) -> None:
         """The instruction at ``index`` ends the frame, unless one before it does."""
         self._active.pop(index, None)
-        self.doom(index)
+        self.abort_after(index)
         if index == self._limit:
             self.end = end
         self.machine.wake(self)
 
-    def doom(self, index: int) -> None:
+    def abort_after(self, index: int) -> None:
         """Abort everything after ``index``: the instruction there, or one before it, will end the frame."""
         if index >= self._limit:
             return
@@ -196,9 +196,9 @@ class Frame:
         for later in [other for other in self._active if other > index]:
             self._active.pop(later).cancel()
         if self.early is not None:
-            self.early.doomed(index)
+            self.early.abort_after(index)
         if is_first and self.owner is not None:
-            self.owner.doomed(self)
+            self.owner.aborting(self)
 
     def cancel(self) -> None:
         """Stop all that is under way."""
@@ -209,19 +209,19 @@ class Frame:
         for activity in self._active.values():
             activity.cancel()
         self._active.clear()
-        self.let_go()
+        self.release()
 
-    def let_go(self) -> None:
-        """It is over: nothing is held for it any more."""
-        self.let_go_of_prefixes()
+    def release(self) -> None:
+        """Release everything that is held for it."""
+        self.release_prefixes()
         self.machine.kept.frame_is_over(self)
         if self.early is not None:
-            self.early.let_go_of_all()
+            self.early.release()
 
-    def let_go_of_prefixes(self) -> None:
+    def release_prefixes(self) -> None:
         """Unpin every prefix that is still held."""
         if self.prefixes is not None:
-            self.prefixes.let_go_of_all()
+            self.prefixes.release()
 
     def _start(self, index: int) -> None:
         op = self.body.ops[index]
@@ -229,7 +229,7 @@ class Frame:
             self.early.reached(index)
         try:
             if isinstance(op, LEAVING):
-                self.stop(index, Left(op, self.environment))
+                self.stop(index, ProgramExit(op, self.environment))
             elif op.IS_TERMINATOR:
                 self.finish(index, ())
             elif semantics.is_local(op) and not isinstance(op, _FOR_THE_ENGINE):
@@ -302,7 +302,7 @@ class Machine:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: BatchContext,
         stage: Stage,
         environment: dict[Value, Any],
         *,
@@ -324,8 +324,8 @@ class Machine:
         self._over: asyncio.Event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         steps = around.prepared.steps_to_come if stage is not around.prepared.shared else ()
-        walk = Walk(around.engine.tokenizer, around.constraints, around.in_flight.limit)
-        self.to_come = CallsToCome(around.outlook, steps, self._place_at, walk)
+        walk = LookaheadWalk(around.engine.tokenizer, around.constraints, around.in_flight.limit)
+        self.upcoming = UpcomingCalls(around.lookahead, steps, self._place_at, walk)
         self._root = Frame(self, around.prepared.main, environment, stage=stage, place=(position,))
 
     @property
@@ -341,7 +341,7 @@ class Machine:
     async def run(self) -> None:
         """Run to ``end``. Cancelling cancels every request in flight."""
         try:
-            self.to_come.expect(self._root.environment, self._root.has_begun)
+            self.upcoming.expect(self._root.environment, self._root.has_begun)
             self.start([self._root])
             self._advance()
             await self._over.wait()
@@ -349,12 +349,12 @@ class Machine:
             self._root.cancel()
             self.begun.drop_all()
             self.kept.withdraw_all()
-            self.to_come.withdraw_all()
+            self.upcoming.withdraw_all()
             self._over.set()
 
-    def let_go_of_prefixes(self) -> None:
+    def release_prefixes(self) -> None:
         """Unpin every prefix that is still held."""
-        self._root.let_go_of_prefixes()
+        self._root.release_prefixes()
 
     def start(self, frames: Sequence[Frame]) -> None:
         """Let new frames run before other ready ones: so a program keeps its own order where it can."""
@@ -413,7 +413,7 @@ class Machine:
         if frame.owner is None:
             self._over.set()
             return
-        frame.let_go()
+        frame.release()
         frame.owner.over(frame)
 
     def request(self, call: Call, number: int, submit: Callable[[], Any]) -> None:
@@ -433,7 +433,7 @@ class Machine:
             self._answer(call, number, None, error)
             return False
         if number == len(call.answers) - 1:
-            self.to_come.begun(call.frame.body.ops[call.index], call.frame.rounds)
+            self.upcoming.begun(call.frame.body.ops[call.index], call.frame.rounds)
         if handle.future.done():
             self._engine_answer(call, number, handle.future)
             return True

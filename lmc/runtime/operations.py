@@ -74,7 +74,7 @@ def generate(frame: Frame, index: int, op: SamplingOp) -> None:
     call.unwanted = unwanted
     call.failed = partial(_record_failed, machine, op_id, start)
     machine.kept.begun(frame, index, requests[0].prompt)
-    machine.around.outlook.asks(requests)
+    machine.around.lookahead.asks(requests)
     for number, request in enumerate(_placed(frame, index, requests)):
         machine.request(
             call, number, partial(around.engine.submit, request, _on_delta(machine, op_id, op.name, number, context))
@@ -106,7 +106,7 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
     call.unwanted = unwanted
     call.failed = partial(_record_failed, machine, op_id, start)
     machine.kept.begun(frame, index, requests[0].prompt)
-    machine.around.outlook.asks(requests)
+    machine.around.lookahead.asks(requests)
     for number, request in enumerate(_placed(frame, index, requests)):
         machine.request(call, number, partial(engine.score, request))
 

@@ -51,9 +51,9 @@ class _Run(ABC):
     def _ended(self, frame: Frame) -> None:
         """``frame`` has come to its end. What this raises is the op's error."""
 
-    def doomed(self, frame: Frame) -> None:  # noqa: ARG002 - whichever it is
+    def aborting(self, frame: Frame) -> None:  # noqa: ARG002 - whichever it is
         """The op will end the frame around it, as one of its own will be ended."""
-        self._frame.doom(self._index)
+        self._frame.abort_after(self._index)
 
     def over(self, frame: Frame) -> None:
         """``frame`` has come to its end."""
@@ -87,7 +87,7 @@ class _CondRun(_Run):
         takes_then = control_flow.chosen_region(op, frame.environment) is op.then
         chosen, skipped = (then, op.otherwise) if takes_then else (otherwise, op.then)
         frame.machine.begun.region_is_skipped(skipped, frame.rounds)
-        frame.machine.to_come.skipped(skipped, frame.rounds)
+        frame.machine.upcoming.skipped(skipped, frame.rounds)
         frame.machine.recording.branch(op.id, then=takes_then)
         self._child = self._make(chosen, (), None)
 
@@ -120,7 +120,7 @@ class _TryRun(_Run):
     def cancel(self) -> None:
         self._child.cancel()
 
-    def doomed(self, frame: Frame) -> None:
+    def aborting(self, frame: Frame) -> None:
         """Return what comes after the op goes on: its error may be caught."""
 
     def _ended(self, frame: Frame) -> None:
@@ -237,9 +237,9 @@ class _MapRun(_ElementsRun):
         self._yielded: list[tuple[Any, ...]] = [()] * len(self._elements)
         self._failure: Ending | None = None
 
-    def doomed(self, frame: Frame) -> None:
+    def aborting(self, frame: Frame) -> None:
         self._need_up_to(self._number(frame))
-        super().doomed(frame)
+        super().aborting(frame)
 
     def _ended(self, frame: Frame) -> None:
         number = self._number(frame)
@@ -264,7 +264,7 @@ class _RaceRun(_ElementsRun):
         super().__init__(frame, index, op)
         self._decided: tuple[Any, ...] | Ending = ()  # what the last element yielded, where none decides
 
-    def doomed(self, frame: Frame) -> None:
+    def aborting(self, frame: Frame) -> None:
         """The element will fail, but a lower one may win."""
         self._need_up_to(self._number(frame))
 

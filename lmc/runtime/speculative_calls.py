@@ -15,8 +15,8 @@ from typing import Any
 from lmc.ir.core import Block, Value
 from lmc.ir.dialects.core_ops import HostCallOp
 from lmc.ir.semantics import ops as semantics
-from lmc.ir.semantics.speculation import Arm, EarlyStart, Place, Round
-from lmc.runtime.batch_context import Surroundings
+from lmc.ir.semantics.speculation import CondRegion, EarlyStart, Place, Round
+from lmc.runtime.batch_context import BatchContext
 from lmc.runtime.host_calls import HostRun, begin
 from lmc.runtime.prepared_body import Early, Stage
 from lmc.runtime.scope import Scope
@@ -88,7 +88,7 @@ class EarlyCalls:
         early: Early,
         stage: Stage,
         begun: BegunCalls,
-        around: Surroundings,
+        around: BatchContext,
         *,
         environment: Mapping[Value, Any],
         rounds: Round,
@@ -116,16 +116,16 @@ class EarlyCalls:
                     self._ready.append(number)
         self._drop(index)
 
-    def doomed(self, first: int) -> None:
-        """Nothing from ``first`` on will be finished."""
+    def abort_after(self, first: int) -> None:
+        """Drop the calls from ``first`` on, which will not be reached."""
         for holder in self._early.of_holders:
             if holder >= first:
                 self._ahead.discard(holder)
                 self._drop(holder)
 
-    def let_go_of_all(self) -> None:
-        """The body is over."""
-        self.doomed(0)
+    def release(self) -> None:
+        """Drop all calls: the body is over."""
+        self.abort_after(0)
 
     def start_ready(self) -> None:
         """Begin the calls whose arguments are known, but for those whose way is known not to be taken."""
@@ -162,7 +162,7 @@ class EarlyCalls:
     def _is_ruled_out(self, start: EarlyStart) -> bool:
         return any(self._is_other_way(arm) for arm in start.ahead.arms)
 
-    def _is_other_way(self, arm: Arm) -> bool:
+    def _is_other_way(self, arm: CondRegion) -> bool:
         try:
             flag = self._environment[arm.cond.flag]
         except KeyError:

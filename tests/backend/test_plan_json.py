@@ -14,7 +14,7 @@ from lmc.backend.json import instructions_json, plan_json
 from lmc.backend.json.attributes_json import load_type
 from lmc.backend.json.plan_json import VERSION, dump_plan, load_plan
 from lmc.backend.lower import lower
-from lmc.backend.plan import Argument, Body, Condition, Fields, Frozen, Items, JsonClass, Leaf, Node, Plan, PlanError
+from lmc.backend.plan import Argument, Body, Condition, Fields, Frozen, Items, JsonClass, Leaf, NodeRef, Plan, PlanError
 from lmc.ir.core import Op, op_class, op_names
 from lmc.ir.engine.target import Target
 from lmc.ir.equality import structurally_equal
@@ -229,7 +229,7 @@ def test_conditions_that_are_none_are_refused(data: object, cause: str):
 
 
 def test_conditions_are_kept():
-    condition = Condition((("", ("essay",), ()), ("len", (Node(0),), ())), 3)
+    condition = Condition((("", ("essay",), ()), ("len", (NodeRef(0),), ())), 3)
     plan = dataclasses.replace(plan_of(JUDGE), conditions=(condition,))
     assert load_plan(dump_plan(plan)).conditions == plan.conditions
 

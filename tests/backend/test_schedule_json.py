@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lmc.backend.plan import PlanError
 from lmc.backend.schedule.fingerprints import Origin
-from lmc.backend.schedule.request_model import Stage
+from lmc.backend.schedule.request_model import RequestModel
 from lmc.backend.schedule.schedule import Entry, Schedule, schedule_batch
 from lmc.backend.schedule.schedule_json import dump_schedule, is_schedule, load_schedule, load_schedule_lines
 from lmc.ir.errors import InputError, Location
@@ -28,7 +28,7 @@ def test_what_is_dumped_loads_as_the_same_schedule():
 
 @pytest.mark.parametrize("text", ["a\u2028b", "a\u0085b", "a\ud800b", "a\r\n\x0bb", "ä"])
 def test_what_a_program_says_is_no_end_of_a_line(text: str):
-    found = Schedule("p", (), (Stage("a", None, False, (text,), (), 3),))
+    found = Schedule("p", (), (RequestModel("a", None, False, (text,), (), 3),))
     dumped = dump_schedule(found)
     assert dumped.isascii()
     assert load_schedule(dumped) == found

@@ -98,14 +98,14 @@ def test_a_window_is_of_no_more_variants_than_are_kept(monkeypatch: pytest.Monke
     limits = [1, 2, 1, 2, 3, 3, 1, 1, 2, 3]
     rows: list[Entry] = [(number, ((), {"limit": limit})) for number, limit in enumerate(limits)]
     taken: list[int] = []
-    prepare = start.Start.prepare_window
+    prepare = start.BoundCall.prepare_window
 
-    def noted(self: start.Start, waiting: windows.Waiting, *, is_loaded: bool) -> list[start.Prepared]:
+    def noted(self: start.BoundCall, waiting: windows.Waiting, *, is_loaded: bool) -> list[start.Prepared]:
         prepared = prepare(self, waiting, is_loaded=is_loaded)
         taken.append(len(prepared))
         return prepared
 
-    monkeypatch.setattr(start.Start, "prepare_window", noted)
+    monkeypatch.setattr(start.BoundCall, "prepare_window", noted)
     found = dict(runner.run_rows([rows]))
     assert [len(found[number].variables["answer"].encode()) for number in range(10)] == limits
     assert taken == [4, 4, 2]

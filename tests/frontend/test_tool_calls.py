@@ -14,7 +14,7 @@ from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.frontend.program.function import JittedFunction
-from lmc.frontend.tools.tool_calls import Policy, Retries, tool_loop
+from lmc.frontend.tools.tool_calls import CallPolicy, Retries, tool_loop
 from lmc.frontend.tools.tools import Tool, tool
 from lmc.ir.engine.hosts import Cancellation, ProgramCancelled, cancelled_by
 from lmc.ir.engine.toy import ToyEngine
@@ -452,7 +452,7 @@ def test_a_graph_gives_what_plain_python_gives(is_async: bool, error: Exception 
 
 def test_policies_say_what_is_retried():
     late = ToolTimeoutError("late")
-    assert Policy("f", Retries(1)).is_retried(late)
-    assert not Policy("f", Retries(1, retry_on=(TimeoutError,)), stoppable=False).is_retried(late)
-    assert not Policy("f", Retries(1)).is_retried(KeyboardInterrupt())
-    assert Policy("f", Retries(1, retry_on=(EngineError,))).is_retried(EngineError("x"))
+    assert CallPolicy("f", Retries(1)).is_retried(late)
+    assert not CallPolicy("f", Retries(1, retry_on=(TimeoutError,)), stoppable=False).is_retried(late)
+    assert not CallPolicy("f", Retries(1)).is_retried(KeyboardInterrupt())
+    assert CallPolicy("f", Retries(1, retry_on=(EngineError,))).is_retried(EngineError("x"))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from lmc.grammar.index import composition, tables
 from lmc.grammar.index.columns import byte_columns
 from lmc.grammar.index.composition import token_table
-from lmc.grammar.index.tables import COLUMN, END, NEVER, Table
+from lmc.grammar.index.tables import COLUMN, END, NEVER, TransitionTable
 from lmc.grammar.index.trie import Trie
 from lmc.grammar.native.library import library
 from lmc.ir.errors import ConstraintError
@@ -21,7 +21,7 @@ def random_trie(seed: int, count: int) -> Trie:
     return Trie([*words, *byte_tokens(), *words[: count // 4]])
 
 
-def made(trie: Trie, rows: np.ndarray, accepting: np.ndarray, native: bool) -> Table:
+def made(trie: Trie, rows: np.ndarray, accepting: np.ndarray, native: bool) -> TransitionTable:
     columns = byte_columns(rows)
     with pytest.MonkeyPatch.context() as patch:
         if not native:
@@ -84,7 +84,7 @@ def sliced(starts: np.ndarray, data: np.ndarray, at: int) -> tuple[int, ...]:
     return tuple(data[int(starts[at]) : int(starts[at + 1])].tolist())
 
 
-def entries(table: Table, row: int) -> list[tuple[int, int]]:
+def entries(table: TransitionTable, row: int) -> list[tuple[int, int]]:
     """The classes that a row allows, in its order, each with where it leads."""
     places = np.concatenate([[0], np.cumsum([int(bits).bit_count() for bits in table.bits_of_block])])
     targets = sliced(table.target_starts, table.deltas, row)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.ir.errors import InputError
-from lmc.ir.tokens.template import ChatTemplate, Message, Slot
+from lmc.ir.tokens.template import ChatTemplate, Message, TurnSlot
 from lmc.ir.tokens.tokenizer import SpecialToken
 from tests.ir.tokenizers_for_tests import CHATML, SPECIAL_TOKENS, trained
 
@@ -38,8 +38,8 @@ def test_text_comes_out_of_the_segments_as_it_went_in(text: str):
 
 def test_segments_hold_slots():
     segments = CHAT.segments(CHAT.closed([Message("user", "hi"), Message("assistant", CHAT.slot(1))]))
-    assert [part for part in segments if isinstance(part, Slot)] == [Slot(1)]
-    assert segments[segments.index(Slot(1)) - 1] == "assistant\n"
+    assert [part for part in segments if isinstance(part, TurnSlot)] == [TurnSlot(1)]
+    assert segments[segments.index(TurnSlot(1)) - 1] == "assistant\n"
 
 
 def test_a_prompt_ends_where_the_turn_begins():

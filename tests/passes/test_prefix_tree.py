@@ -5,7 +5,15 @@ from hypothesis import strategies as st
 
 from lmc.ir.core import Value
 from lmc.ir.types import TEXT
-from lmc.passes.hoist_prefixes.prefix_tree import Measure, Member, Node, Parts, PrefixTree, joined, text_measure
+from lmc.passes.hoist_prefixes.prefix_tree import (
+    ContextUser,
+    Measure,
+    Parts,
+    PrefixNode,
+    PrefixTree,
+    joined,
+    text_measure,
+)
 
 
 class Letters:
@@ -22,13 +30,13 @@ VALUES = [Value(name, TEXT) for name in "xy"]
 texts = st.lists(st.sampled_from(["a", "ab", "abc", "b", *VALUES]), min_size=1, max_size=5).map(joined)
 
 
-def _root(members: int, *, constant: bool) -> Node:
-    return Node(None, (), None, Measure(), Measure(), constant, members, None)
+def _root(members: int, *, constant: bool) -> PrefixNode:
+    return PrefixNode(None, (), None, Measure(), Measure(), constant, members, None)
 
 
-def _path(node: Node) -> Parts:
+def _path(node: PrefixNode) -> Parts:
     parts: Parts = ()
-    at: Node | None = node
+    at: PrefixNode | None = node
     while at is not None:
         parts = (*at.parts, *parts)
         at = at.parent
@@ -39,7 +47,7 @@ def _path(node: Node) -> Parts:
 def test_each_member_still_appends_its_text(texts: list[Parts], constant: bool, minimum_tokens: int):
     root = _root(len(texts), constant=constant)
     tree = PrefixTree(root, minimum_tokens, Letters())
-    tree.build(Member(index, None, text, None) for index, text in enumerate(texts))
+    tree.build(ContextUser(index, None, text, None) for index, text in enumerate(texts))
     assert sorted(tree.place) == list(range(len(texts)))
     for index, (node, rest) in tree.place.items():
         assert joined((*_path(node), *rest)) == texts[index]
@@ -49,8 +57,8 @@ def test_each_member_still_appends_its_text(texts: list[Parts], constant: bool, 
 def test_nodes_come_after_their_parents_and_only_literal_ones_are_constant(texts: list[Parts], constant: bool):
     root = _root(len(texts), constant=constant)
     tree = PrefixTree(root, 1, Letters())
-    tree.build(Member(index, None, text, None) for index, text in enumerate(texts))
-    seen: set[Node] = set()
+    tree.build(ContextUser(index, None, text, None) for index, text in enumerate(texts))
+    seen: set[PrefixNode] = set()
     for node in tree.nodes:
         assert node.parent is None or node.parent in seen
         seen.add(node)
@@ -60,14 +68,14 @@ def test_nodes_come_after_their_parents_and_only_literal_ones_are_constant(texts
 
 def test_roles_do_not_share_turns():
     tree = PrefixTree(_root(2, constant=False), 1, Letters())
-    tree.build([Member(0, "user", ("abc",), None), Member(1, "system", ("abc",), None)])
+    tree.build([ContextUser(0, "user", ("abc",), None), ContextUser(1, "system", ("abc",), None)])
     assert tree.nodes == [tree.root]
 
 
 def test_branches_that_part_twice():
     texts = ["Judge the style: form", "Judge the style: words", "Judge the tone: warm", "Judge the tone: cold"]
     tree = PrefixTree(_root(4, constant=False), 4, Letters())
-    tree.build(Member(index, None, (text,), None) for index, text in enumerate(texts))
+    tree.build(ContextUser(index, None, (text,), None) for index, text in enumerate(texts))
     assert [node.parts for node in tree.nodes[1:]] == [("Judge the ",), ("style: ",), ("tone: ",)]
     assert [rest for _, rest in tree.place.values()] == [("form",), ("words",), ("warm",), ("cold",)]
 

@@ -19,8 +19,8 @@ from lmc.ir.semantics.interpreter import interpret
 from lmc.ir.text.parser import parse_verified
 from lmc.ir.tokens.context import Context
 from lmc.runtime.executor import Executor, Finished, Instance
-from lmc.runtime.hints.known_prefixes import CallToCome, Region
-from lmc.runtime.hints.lookahead import Outlook
+from lmc.runtime.hints.known_prefixes import CallToCome, RegionEntry
+from lmc.runtime.hints.lookahead import LookaheadHints
 from lmc.runtime.prepared import PreparedPlan, prepare
 from tests.runtime.test_kept_contexts import PlannedEngine
 
@@ -57,7 +57,7 @@ def _named(prepared: PreparedPlan) -> dict[str, CallToCome]:
     rest = list(prepared.steps_to_come)
     while rest:
         step = rest.pop()
-        if isinstance(step, Region):
+        if isinstance(step, RegionEntry):
             rest += step.steps
         elif isinstance(step, CallToCome):
             found[getattr(step.op, "id", "")] = step
@@ -246,8 +246,8 @@ def test_an_engine_is_told_once_it_was_asked_for_more_than_it_holds():
 
 
 def test_text_that_instances_share_is_encoded_once():
-    outlook = Outlook(PlannedEngine())
+    lookahead = LookaheadHints(PlannedEngine())
     context = Context.empty(ToyEngine().tokenizer)
-    first, second = (outlook.tokens_of(context.text(LONG + "".join([" and", " on"]))) for _ in range(2))
+    first, second = (lookahead.tokens_of(context.text(LONG + "".join([" and", " on"]))) for _ in range(2))
     assert first is second
     assert len(first) > 16

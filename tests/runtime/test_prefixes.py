@@ -44,8 +44,8 @@ def test_prefixes_are_let_go_from_the_end_of_the_chain():
 def test_all_are_let_go_at_the_end():
     engine, prefixes, budget = held()
     hold(engine, prefixes, 2, 10)
-    prefixes.let_go_of_all()
-    prefixes.let_go_of_all()
+    prefixes.release()
+    prefixes.release()
     assert (engine.pinned, budget.held) == ((), 0)
 
 

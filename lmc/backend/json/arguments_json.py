@@ -8,7 +8,7 @@ from typing import Any
 
 from lmc.backend.json.attributes_json import MAX_DEPTH, dump_literal, load_literal
 from lmc.backend.json.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of
-from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, Node, Plan, PlanError, Shape
+from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, NodeRef, Plan, PlanError, Shape
 from lmc.ir.core import Attribute
 from lmc.ir.semantics.builtins import lookup
 
@@ -43,7 +43,7 @@ def check_arguments(plan: Plan) -> None:
 def dump_condition(condition: Condition) -> Any:
     """The inverse of ``load_condition``."""
     nodes = [
-        [function, [{"node": x.index} if isinstance(x, Node) else dump_literal(x) for x in operands], list(keywords)]
+        [function, [{"node": x.index} if isinstance(x, NodeRef) else dump_literal(x) for x in operands], list(keywords)]
         for function, operands, keywords in condition.nodes
     ]
     return [nodes, dump_literal(condition.expected)]
@@ -58,7 +58,7 @@ def load_condition(data: Any) -> Condition:
     return Condition(nodes, load_literal(expected))
 
 
-def _load_node(row: list[Any], index: int) -> tuple[str, tuple[Attribute | Node, ...], tuple[str, ...]]:
+def _load_node(row: list[Any], index: int) -> tuple[str, tuple[Attribute | NodeRef, ...], tuple[str, ...]]:
     function = text_of(row[0])
     operands = tuple(_load_operand(entry, index) for entry in list_of_width(row[1], "operands"))
     keywords = tuple(map(text_of, list_of_width(row[2], "keywords")))
@@ -70,12 +70,12 @@ def _load_node(row: list[Any], index: int) -> tuple[str, tuple[Attribute | Node,
     return function, operands, keywords
 
 
-def _load_operand(data: Any, index: int) -> Attribute | Node:
+def _load_operand(data: Any, index: int) -> Attribute | NodeRef:
     if not isinstance(data, dict) or set(data) != {"node"}:
         return load_literal(data)
     if type(data["node"]) is not int or not 0 <= data["node"] < index:
         raise PlanError(f"there is no earlier node {shorten(data['node'])}")
-    return Node(data["node"])
+    return NodeRef(data["node"])
 
 
 def leaves(shape: Shape) -> Iterator[Leaf]:

@@ -45,7 +45,7 @@ Piece = str | Known | Answer | Unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RequestModel:
     """One request: the prompt of stage ``base`` (with its answer where ``answered``; None: nothing), then ``pieces``.
 
     ``after`` are the stages that it waits for, ``output`` the tokens of its answer, as expected.
@@ -69,7 +69,7 @@ class _Context:
     before: _Context | None = None
 
 
-def stages_of(plan: Plan, numbers: Mapping[Value, int], *, longest: bool = False) -> tuple[Stage, ...]:
+def stages_of(plan: Plan, numbers: Mapping[Value, int], *, longest: bool = False) -> tuple[RequestModel, ...]:
     """The requests of one instance in program order. ``numbers`` are those of the values that inputs say.
 
     Regions count as if each ran once, of a conditional the likelier arm (the first where nobody knows). Prefills are no
@@ -81,7 +81,7 @@ def stages_of(plan: Plan, numbers: Mapping[Value, int], *, longest: bool = False
     return tuple(walk.stages)
 
 
-def known_beginnings(stages: Sequence[Stage]) -> list[tuple[int, ...]]:
+def known_beginnings(stages: Sequence[RequestModel]) -> list[tuple[int, ...]]:
     """For each stage the numbers of the values that its prompt begins with, beside literals: what is known of it."""
     found: list[tuple[int, ...]] = []
     whole: list[bool] = []
@@ -103,7 +103,7 @@ class _Walk:
     """Goes through blocks in program order. Recursion is as deep as regions are nested."""
 
     def __init__(self, numbers: Mapping[Value, int], longest: bool) -> None:
-        self.stages: list[Stage] = []
+        self.stages: list[RequestModel] = []
         self._numbers = numbers
         self._longest = longest
         self._contexts: dict[Value, _Context] = {}
@@ -165,7 +165,7 @@ class _Walk:
         output = _output(op, self._longest)
         for _ in range(draws):
             self.stages.append(
-                Stage(op.id, base.base, base.answered, tuple(reversed(pieces)), tuple(sorted(waits)), output)
+                RequestModel(op.id, base.base, base.answered, tuple(reversed(pieces)), tuple(sorted(waits)), output)
             )
         for value in op.results:
             self._waits[value] = frozenset({stage})

@@ -12,11 +12,11 @@ from typing import Any
 from lmc.backend.plan import Plan
 from lmc.backend.schedule.fingerprints import Origin
 from lmc.backend.schedule.input_text import KnownText
-from lmc.backend.schedule.request_model import Known, Stage, Unknown, known_beginnings, stages_of
+from lmc.backend.schedule.request_model import Known, RequestModel, Unknown, known_beginnings, stages_of
 from lmc.backend.schedule.token_lengths import characters_of_a_token
 from lmc.backend.schedule.trace_requests import CHARACTERS, Length, prompts_of, requests_of, tokens_of
 from lmc.cache.batch_order.layouts import affordable, choose_layout, middle, roomy_block
-from lmc.cache.batch_order.mixing import Work, mixed
+from lmc.cache.batch_order.mixing import InstanceWork, mixed
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout, most_shared_first
 from lmc.cache.simulation.report import Report
 from lmc.cache.simulation.simulator import coarse_trial
@@ -57,7 +57,7 @@ class Schedule:
 
     plan: str
     entries: tuple[Entry, ...]
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[RequestModel, ...] = ()
     layout: Layout = _ONE_BY_ONE
     origin: Origin | None = None
     characters: float = CHARACTERS
@@ -173,20 +173,20 @@ class _Batch:
             before = texts
         return found
 
-    def work(self, entries: Sequence[Entry]) -> list[Work]:
+    def work(self, entries: Sequence[Entry]) -> list[InstanceWork]:
         """Return the work of each instance beyond those before it, in characters, without the part common to all."""
         decode = round(self.characters * sum(stage.output for stage in self.stages))
         start = next((place for place, entry in enumerate(entries) if entry.values), None)
         if start is None:
-            return [Work(0, decode, 0, 0)] * len(entries)
+            return [InstanceWork(0, decode, 0, 0)] * len(entries)
         lengths = common = [length for length, _ in entries[start].values]
         for entry in entries[start + 1 :]:
             common = [min(least, same) for least, (_, same) in zip(common, entry.values, strict=False)]
         first = replace(entries[start], values=tuple(zip_longest(lengths, common, fillvalue=0)))
-        found: list[Work] = []
+        found: list[InstanceWork] = []
         for entry in (*entries[:start], first, *entries[start + 1 :]):
             length, shared = (sum(column) for column in zip((0, 0), *entry.values, strict=True))
-            found.append(Work(self._new_characters(entry), decode, length, shared))
+            found.append(InstanceWork(self._new_characters(entry), decode, length, shared))
         return found
 
     def layout(self, order: Sequence[int], entries: Sequence[Entry], room: Room) -> Layout:
@@ -263,7 +263,7 @@ class _Batch:
         )
 
 
-def _uses(stages: Sequence[Stage]) -> tuple[Counter[int], Counter[int]]:
+def _uses(stages: Sequence[RequestModel]) -> tuple[Counter[int], Counter[int]]:
     """Count the uses of each value in prompts, by its number: in the known beginnings, and behind them."""
     beginnings, later = Counter[int](), Counter[int]()
     known = known_beginnings(stages)

@@ -11,7 +11,7 @@ from typing import Any
 from lmc.backend.json.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of, truth_of
 from lmc.backend.plan import PlanError
 from lmc.backend.schedule.fingerprints import Origin
-from lmc.backend.schedule.request_model import Answer, Known, Piece, Stage, Unknown
+from lmc.backend.schedule.request_model import Answer, Known, Piece, RequestModel, Unknown
 from lmc.backend.schedule.schedule import Entry, Schedule
 from lmc.backend.schedule.trace_requests import Length
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout
@@ -89,7 +89,7 @@ def _line(data: Any) -> str:
     return json.dumps(data) + "\n"
 
 
-def _dump_stage(stage: Stage) -> dict[str, Any]:
+def _dump_stage(stage: RequestModel) -> dict[str, Any]:
     pieces = [_dump_piece(piece) for piece in stage.pieces]
     values = (stage.id, stage.base, stage.answered, pieces, list(stage.after), stage.output)
     return dict(zip(_STAGE, values, strict=True))
@@ -123,7 +123,7 @@ def _load(lines: Iterator[str]) -> Schedule:
         raise PlanError(f"a token does not have {shorten(characters)} characters")
     if order not in tuple(InstanceOrder):
         raise PlanError(f"there is no order {shorten(order)}")
-    loaded: list[Stage] = []
+    loaded: list[RequestModel] = []
     for data in list_of_width(stages, "stages"):
         loaded.append(_load_stage(data, len(loaded)))
     entries: dict[int, Entry] = {}
@@ -151,10 +151,10 @@ def _load_origin(data: Any) -> Origin | None:
     return Origin(*digests)
 
 
-def _load_stage(data: Any, number: int) -> Stage:
+def _load_stage(data: Any, number: int) -> RequestModel:
     """Stages refer to those before them, so no loop is possible."""
     name, base, answered, pieces, after, output = fields_of(data, _STAGE, "a stage")
-    return Stage(
+    return RequestModel(
         text_of(name),
         None if base is None else _whole(base, number),
         truth_of(answered),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.backend.schedule.request_model import Answer, Known, Stage, Unknown
+from lmc.backend.schedule.request_model import Answer, Known, RequestModel, Unknown
 from lmc.cache.simulation.trace import MAX_TOKENS, TraceRequest
 from lmc.ir.errors import InputError
 
@@ -22,7 +22,7 @@ Length = tuple[int, int]
 
 
 def requests_of(
-    stages: Sequence[Stage], entries: Sequence[tuple[int, Sequence[Length]]], *, characters: float = CHARACTERS
+    stages: Sequence[RequestModel], entries: Sequence[tuple[int, Sequence[Length]]], *, characters: float = CHARACTERS
 ) -> list[TraceRequest]:
     """The requests of instances, in the order of the schedule; ``entries`` hold their numbers and their values.
 
@@ -45,12 +45,12 @@ def requests_of(
     return [request for instance, lengths in entries for request in made.of(instance, lengths)]
 
 
-def tokens_of(stages: Sequence[Stage], lengths: Sequence[Length], characters: float) -> int:
+def tokens_of(stages: Sequence[RequestModel], lengths: Sequence[Length], characters: float) -> int:
     """Tokens of the prompts and answers of one instance."""
     return sum(prompts_of(stages, lengths, characters)) + sum(stage.output for stage in stages)
 
 
-def prompts_of(stages: Sequence[Stage], lengths: Sequence[Length], characters: float) -> list[int]:
+def prompts_of(stages: Sequence[RequestModel], lengths: Sequence[Length], characters: float) -> list[int]:
     """Tokens of each prompt of one instance."""
     prompts: list[int] = []
     for stage in stages:
@@ -78,7 +78,7 @@ def _size(length: int, characters: float) -> int:
 class _Requests:
     """Makes requests instance by instance."""
 
-    def __init__(self, stages: Sequence[Stage], characters: float) -> None:
+    def __init__(self, stages: Sequence[RequestModel], characters: float) -> None:
         self._stages = stages
         self._characters = characters
         literals = {piece for stage in stages for piece in stage.pieces if isinstance(piece, str)}

@@ -20,7 +20,7 @@ LEAD = 2
 """Instances that write much may be ahead by one part in so many of what they write more than others."""
 
 
-class Work(NamedTuple):
+class InstanceWork(NamedTuple):
     """The work of an instance beyond those before it in tree order; for the first, beyond the part common to all.
 
     `prefill`: prompt tokens shared with none of them; `decode`: expected generated tokens. `length`: known prompt
@@ -33,7 +33,7 @@ class Work(NamedTuple):
     shared: int
 
 
-def mixed(work: Sequence[Work]) -> list[int] | None:
+def mixed(work: Sequence[InstanceWork]) -> list[int] | None:
     """The places of instances in an order in which prompts and answers advance evenly; None where they do anyway.
 
     An instance stays with the one before where it shares most of its prompt with that, beside what all share. Groups

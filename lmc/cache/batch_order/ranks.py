@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from lmc.cache.batch_order.mixing import Work, mixed
+from lmc.cache.batch_order.mixing import InstanceWork, mixed
 from lmc.cache.node import Tokens, common_prefix_length
 from lmc.cache.simulation.trace import TraceRequest
 
@@ -112,7 +112,7 @@ def most_shared_first(columns: Sequence[Sequence[Key]], shared: Callable[[Key, K
     return sorted(range(len(columns)), key=weights.__getitem__, reverse=True)
 
 
-def work_of(requests: Sequence[TraceRequest], members: Members, order: Sequence[int]) -> list[Work]:
+def work_of(requests: Sequence[TraceRequest], members: Members, order: Sequence[int]) -> list[InstanceWork]:
     """Return the work of instances beyond those before them in an order, by the known parts of their prompts."""
     known = [[requests[each].tokens[: requests[each].known] for each in members[instance]] for instance in order]
     same = [
@@ -120,14 +120,14 @@ def work_of(requests: Sequence[TraceRequest], members: Members, order: Sequence[
         for before, row in pairwise(known)
     ]
     common = [min(column) for column in zip_longest(*same, fillvalue=0)]
-    found: list[Work] = []
+    found: list[InstanceWork] = []
     for instance, row, shared in zip(order, known, (common, *same), strict=True):
         prefill = 0
         for number, tokens in enumerate(row):
             inside = common_prefix_length(row[number - 1], tokens) if number else 0
             prefill += tokens.size - max(shared[number] if number < len(shared) else 0, inside)
         decode = sum(requests[each].expected for each in members[instance])
-        found.append(Work(prefill, decode, sum(tokens.size for tokens in row), sum(shared)))
+        found.append(InstanceWork(prefill, decode, sum(tokens.size for tokens in row), sum(shared)))
     return found
 
 

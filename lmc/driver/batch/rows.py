@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 import pydantic
 
 from lmc.driver.batch.lines import MAX_ROW_BYTES, Line, is_array, is_plain_file, read_array, read_lines, shown_path
-from lmc.driver.batch.tables import Record, Table, count_records, is_table, read_table
+from lmc.driver.batch.tables import Table, TableRow, count_records, is_table, read_table
 from lmc.driver.errors import UsageError
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import InputError
@@ -147,7 +147,7 @@ class ArgumentReader:
             raise UsageError(f"{path} holds no rows", remedy="write a row of arguments below the header")
         return (self._table_row(table, record, fixed) for record in itertools.chain([first], table.records))
 
-    def _table_row(self, table: Table, record: Record, fixed: Mapping[str, Any]) -> Row:
+    def _table_row(self, table: Table, record: TableRow, fixed: Mapping[str, Any]) -> Row:
         try:
             if record.error is not None:
                 raise record.error

@@ -18,7 +18,7 @@ _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TableRow:
     """A row of a table: the text of each column, or its ``error``. ``size`` is its length in characters."""
 
     location: Location
@@ -33,7 +33,7 @@ class Table:
 
     names: Sequence[str]
     location: Location
-    records: Iterator[Record]
+    records: Iterator[TableRow]
 
 
 def is_table(path: str) -> bool:
@@ -61,7 +61,7 @@ def count_records(path: str) -> int:
     return sum(1 for _ in read_table(path).records)
 
 
-def _records(path: str, delimiter: str) -> Generator[Record]:
+def _records(path: str, delimiter: str) -> Generator[TableRow]:
     """The records of a file with their header. A record that can't be read comes with its error."""
     counted = _Counted(read_raw_lines(path))
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
@@ -72,13 +72,13 @@ def _records(path: str, delimiter: str) -> Generator[Record]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield Record(location, (), counted.size, _not_a_record(error))
+            yield TableRow(location, (), counted.size, _not_a_record(error))
             continue
         if cells is None:
             return
         if not any(cell.strip() for cell in cells) and len(cells) <= 1:
             continue
-        yield Record(location, cells, counted.size, _content_error(cells, counted.size))
+        yield TableRow(location, cells, counted.size, _content_error(cells, counted.size))
 
 
 class _Counted:
@@ -99,14 +99,14 @@ class _Counted:
         return line
 
 
-def _checked(records: Iterable[Record], columns: int) -> Generator[Record]:
+def _checked(records: Iterable[TableRow], columns: int) -> Generator[TableRow]:
     for record in records:
         if record.error is None and len(record.cells) != columns:
             error = InputError(
                 f"the row has {with_count(len(record.cells), 'cell')}, and the header has {columns}",
                 remedy="put cells that hold a separator or a line end in double quotes",
             )
-            yield Record(record.location, (), record.size, error)
+            yield TableRow(record.location, (), record.size, error)
         else:
             yield record
 
@@ -119,7 +119,7 @@ def _content_error(cells: Sequence[str], size: int) -> InputError | None:
     return None
 
 
-def _check_header(path: str, header: Record) -> None:
+def _check_header(path: str, header: TableRow) -> None:
     names = header.cells
     for number, name in enumerate(names, start=1):
         if not name.strip():

@@ -35,7 +35,7 @@ Waiting = deque[tuple[int, Arguments]]
 """Rows that are read and not started."""
 
 
-class Work(Protocol):
+class WindowRunner(Protocol):
     """Runs windows of rows."""
 
     @property
@@ -115,7 +115,7 @@ class WindowedRun:
     ``interrupt`` and ``cancel`` stop what runs; finished results still come, and then the error.
     """
 
-    def __init__(self, home: Service, parts: Iterable[Part] | None, work: Work) -> None:
+    def __init__(self, home: Service, parts: Iterable[Part] | None, work: WindowRunner) -> None:
         self.read = 0
         self.all_read = False
         self._unfinished = Recording()

@@ -32,7 +32,7 @@ HOLDS_ALL = 2**62
 """Tokens of a KV pool that holds any batch."""
 
 
-class Place(Protocol):
+class PlanLookup(Protocol):
     """The plan that runs arguments, and its inputs."""
 
     def __call__(self, arguments: Arguments, /) -> tuple[Plan, Mapping[str, Any]]: ...
@@ -67,7 +67,7 @@ def read_schedule(path: str, lines: Iterable[Line] | None = None) -> Schedule:
         raise
 
 
-def in_order(path: str, file: Iterable[Row], place: Place, data: str) -> tuple[Part, Layout]:
+def in_order(path: str, file: Iterable[Row], place: PlanLookup, data: str) -> tuple[Part, Layout]:
     """The rows of the ``file`` ``data`` in the order of the schedule in the file ``path``, and its layout.
 
     All rows are read now, as the last may be the first to start. Raises as ``read_schedule`` does, and ``InputError``
@@ -108,7 +108,7 @@ def _check_plan(schedule: Schedule, plan: Plan, shown: str) -> None:
         raise InputError(f"{shown} was made for another plan of {plan.name!r}", remedy=remedy)
 
 
-def _placed(rows: Iterable[Row], place: Place, data: str) -> Iterator[tuple[Entry, Plan, Mapping[str, Any]]]:
+def _placed(rows: Iterable[Row], place: PlanLookup, data: str) -> Iterator[tuple[Entry, Plan, Mapping[str, Any]]]:
     """Each row with its plan, which is the same for all of them, and its inputs."""
     plan: Plan | None = None
     for number, row in enumerate(rows):
@@ -125,13 +125,13 @@ def _placed(rows: Iterable[Row], place: Place, data: str) -> Iterator[tuple[Entr
         yield entry_of(number, row), plan, values
 
 
-def _saved(name: str, given: GivenOptions) -> tuple[Signature, Place, Target]:
+def _saved(name: str, given: GivenOptions) -> tuple[Signature, PlanLookup, Target]:
     options = options_for_saved(name, given)
     plan = load_saved_plan(name, options)
     return signature_of(plan), lambda arguments: (plan, arguments[1]), resolve_target(options)
 
 
-def _program(name: str, given: GivenOptions) -> tuple[Signature, Place, Target]:
+def _program(name: str, given: GivenOptions) -> tuple[Signature, PlanLookup, Target]:
     function = load_program(name)
     runner = runner_for(function, given)
     return Signature.of(function), runner.place, runner.target()

@@ -14,7 +14,7 @@ from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
 from lmc.driver.run.execute import Execution, OnResult, limits_of
 from lmc.driver.run.result import Result
-from lmc.driver.run.start import Arguments, Prepared, Start, check_may_wait, raise_error, report_failed
+from lmc.driver.run.start import Arguments, BoundCall, Prepared, check_may_wait, raise_error, report_failed
 from lmc.driver.run.stream import AsyncStream, Stream
 from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.targets.service import service
@@ -72,7 +72,7 @@ class Runner:
             raise compiled.captured.refused
         return compiled
 
-    def _compile_for_annotations(self, start: Start) -> Compiled:
+    def _compile_for_annotations(self, start: BoundCall) -> Compiled:
         pipeline = self.options.pipeline
         return compile_program(self._function, None, start.target, pipeline, start.tokenizer, cache=start.constraints)
 
@@ -170,24 +170,24 @@ class Runner:
         error = RequestCancelledError("the batch was interrupted before this instance was finished")
         return Result.failed(error, Profile(self._function.name))
 
-    def _entered(self) -> Start:
+    def _entered(self) -> BoundCall:
         """A call that enters the background loop."""
         start = self._start()
         start.home.loop.check_outside()
         return start
 
-    def _start(self) -> Start:
+    def _start(self) -> BoundCall:
         """Read the ambient state of a call. Raises ``EngineError`` in a forked child that can run no program."""
         check_process()
         home = service()
         constraints = home.constraints.of(resolve_grammar_cache())
-        return Start(self._function, self._variants, self.options, self.target(), home, constraints)
+        return BoundCall(self._function, self._variants, self.options, self.target(), home, constraints)
 
 
 class _Windows:
     """Windows of one program's rows."""
 
-    def __init__(self, start: Start, layout: Layout | None) -> None:
+    def __init__(self, start: BoundCall, layout: Layout | None) -> None:
         self._start = start
         self._layout = layout
         self._execution: Execution | None = None

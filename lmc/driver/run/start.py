@@ -39,7 +39,7 @@ Prepared = tuple[int, Job | Result]
 
 
 @dataclass(frozen=True)
-class Start:
+class BoundCall:
     """A call with its target, options and services resolved. Nothing below reads the environment."""
 
     function: JittedFunction

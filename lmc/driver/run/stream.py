@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from lmc.driver.run.result import Result
-from lmc.driver.run.start import Arguments, Start, check_may_wait, raise_error
+from lmc.driver.run.start import Arguments, BoundCall, check_may_wait, raise_error
 from lmc.ir.engine.forks import forked
 from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.profile import Profile
@@ -23,7 +23,7 @@ class Stream:
     made during the run raises ``EngineError``.
     """
 
-    def __init__(self, start: Start, arguments: Arguments) -> None:
+    def __init__(self, start: BoundCall, arguments: Arguments) -> None:
         check_may_wait()
         self._process = os.getpid()
         events: queue.SimpleQueue[TokenEvent | None] = queue.SimpleQueue()
@@ -89,7 +89,7 @@ class Stream:
 class AsyncStream:
     """``Stream`` for ``async for``; the run starts with the first step."""
 
-    def __init__(self, start: Start, arguments: Arguments) -> None:
+    def __init__(self, start: BoundCall, arguments: Arguments) -> None:
         self._start = start
         self._arguments = arguments
         self._result: Result | None = None

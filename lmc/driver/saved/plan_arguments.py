@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from lmc.backend.json.arguments_json import json_text
 from lmc.backend.json.attributes_json import MAX_DEPTH
-from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, Node, Shape
+from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, NodeRef, Shape
 from lmc.frontend.program.argument_specs import DictSpec, LeafSpec, RecordSpec, SequenceSpec, Spec, StaticSpec
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.expressions import Expression
@@ -83,7 +83,7 @@ def _condition(guard: ValueGuard) -> Condition | None:
     if not guard.expression.function or _length_of(guard.expression) is not None or not _is_literal(guard.expected):
         return None
     nodes: list[tuple[str, tuple[Any, ...], tuple[str, ...]]] = []
-    places: dict[Expression, Node] = {}
+    places: dict[Expression, NodeRef] = {}
     pending = [guard.expression]
     while pending:
         node = pending[-1]
@@ -97,7 +97,7 @@ def _condition(guard: ValueGuard) -> Condition | None:
         if not all(isinstance(entry, Expression) or _is_literal(entry) for entry in node.operands):
             return None
         operands = tuple(places[entry] if isinstance(entry, Expression) else entry for entry in node.operands)
-        places[node] = Node(len(nodes))
+        places[node] = NodeRef(len(nodes))
         nodes.append((node.function, operands, node.keywords))
     return Condition(tuple(nodes), guard.expected)
 

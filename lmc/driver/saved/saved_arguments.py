@@ -9,7 +9,7 @@ from typing import Any
 import pydantic
 
 from lmc.backend.json.arguments_json import json_text, leaves
-from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, Node, Plan, Shape
+from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, NodeRef, Plan, Shape
 from lmc.driver.batch.rows import Signature, describe_value
 from lmc.frontend.program.expressions import Expression
 from lmc.frontend.program.guards import ValueGuard
@@ -145,7 +145,7 @@ def _guard(condition: Condition) -> tuple[ValueGuard, list[str]]:
     """Return a condition as a guard of capture, and its parameters."""
     found: list[Expression] = []
     for function, operands, keywords in condition.nodes:
-        operands_found = tuple(found[entry.index] if isinstance(entry, Node) else entry for entry in operands)
+        operands_found = tuple(found[entry.index] if isinstance(entry, NodeRef) else entry for entry in operands)
         found.append(Expression(function, operands_found, keywords))
     names = sorted({str(operands[0]) for function, operands, _ in condition.nodes if not function})
     return ValueGuard(found[-1], condition.expected), names

@@ -23,7 +23,7 @@ _LOCAL_PACKAGES = ("torch", "transformers", "safetensors")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TargetKind:
     """A kind of target: its tokenizer (never torch) and its engine."""
 
     tokenizer: Callable[[Target], Tokenizer]
@@ -121,8 +121,8 @@ def _toy_engine(target: Target) -> Engine:
 
 
 _ENTRIES = {
-    "builtin": Entry(_local_tokenizer, _local_engine),
-    "hf": Entry(_local_tokenizer, _local_engine),
-    "local": Entry(_local_tokenizer, _local_engine),
-    "toy": Entry(lambda _: toy_tokenizer(), _toy_engine),
+    "builtin": TargetKind(_local_tokenizer, _local_engine),
+    "hf": TargetKind(_local_tokenizer, _local_engine),
+    "local": TargetKind(_local_tokenizer, _local_engine),
+    "toy": TargetKind(lambda _: toy_tokenizer(), _toy_engine),
 }

@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
-from lmc.frontend.continuation.objects import UNBOUND, Objects, iterator_at
+from lmc.frontend.continuation.objects import UNBOUND, RecordObjects, iterator_at
 from lmc.frontend.continuation.residuals import CALL, ENTER, Entered, Residual, Rounds, residual_of
 from lmc.frontend.continuation.stopping import digest_of
 from lmc.frontend.failures import name_line, too_deep
@@ -38,7 +38,7 @@ def go_on(captured: Captured, bound: Bound, live: Live, session: EagerSession) -
     record: Node = _read(live.record)
     if record["frames"][0].get("begin"):
         return run_eager(function, bound, session)
-    objects = Objects(record, live.values, captured.hosts, bound, session)
+    objects = RecordObjects(record, live.values, captured.hosts, bound, session)
     session.path = function.name
     session.counted(
         {fill_holes(base, objects.values(holes)): objects.value(count) for base, holes, count in record["counts"]}
@@ -65,7 +65,7 @@ def _read(record: str) -> Node:
     return json.loads(record)
 
 
-def _frame(objects: Objects, node: Node, inner: Call | None, codes: set[int]) -> Call:
+def _frame(objects: RecordObjects, node: Node, inner: Call | None, codes: set[int]) -> Call:
     """The rest of one function. ``inner`` is what gives the result of the call that it waits for."""
     definition = objects.definition(node["function"])
     if digest_of(definition.node) != node["digest"]:

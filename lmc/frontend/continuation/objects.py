@@ -26,7 +26,7 @@ UNBOUND: Any = object()
 Node = Mapping[str, Any]
 
 
-class Objects:
+class RecordObjects:
     """The objects of one record in one run."""
 
     def __init__(
@@ -107,23 +107,23 @@ def iterator_at(source: Any, index: int) -> Iterator[Any]:
 # Values
 
 
-def _leaf(objects: Objects, node: Node) -> Any:
+def _leaf(objects: RecordObjects, node: Node) -> Any:
     return objects.leaves[node["leaf"]]
 
 
-def _literal(_objects: Objects, node: Node) -> Any:
+def _literal(_objects: RecordObjects, node: Node) -> Any:
     return node["literal"]
 
 
-def _host(objects: Objects, node: Node) -> Any:
+def _host(objects: RecordObjects, node: Node) -> Any:
     return objects.hosts[node["host"]]()
 
 
-def _cell(objects: Objects, node: Node) -> Any:
+def _cell(objects: RecordObjects, node: Node) -> Any:
     return objects.cell(node["cell"])
 
 
-def _argument(objects: Objects, node: Node) -> Any:
+def _argument(objects: RecordObjects, node: Node) -> Any:
     name, *keys = node["argument"]
     found = objects.bound.values[name]
     for kind, key in keys:
@@ -131,24 +131,24 @@ def _argument(objects: Objects, node: Node) -> Any:
     return found
 
 
-def _receiver(objects: Objects, _node: Node) -> Any:
+def _receiver(objects: RecordObjects, _node: Node) -> Any:
     return objects.bound.program.receiver[0]
 
 
-def _tuple(objects: Objects, node: Node) -> Any:
+def _tuple(objects: RecordObjects, node: Node) -> Any:
     return tuple(objects.values(node["tuple"]))
 
 
-def _named_tuple(objects: Objects, node: Node) -> Any:
+def _named_tuple(objects: RecordObjects, node: Node) -> Any:
     kind = objects.value(node["class"])
     return tuple.__new__(kind, objects.values(node["named_tuple"]))
 
 
-def _slice(objects: Objects, node: Node) -> Any:
+def _slice(objects: RecordObjects, node: Node) -> Any:
     return slice(*objects.values(node["slice"]))
 
 
-def _method(objects: Objects, node: Node) -> Any:
+def _method(objects: RecordObjects, node: Node) -> Any:
     function, receiver = objects.values(node["method"])
     if not isinstance(function, str):
         return MethodType(function, receiver)
@@ -156,38 +156,38 @@ def _method(objects: Objects, node: Node) -> Any:
     return found() if node["called"] else found
 
 
-def _partial(objects: Objects, node: Node) -> Any:
+def _partial(objects: RecordObjects, node: Node) -> Any:
     return functools.partial(
         objects.value(node["partial"]), *objects.values(node["args"]), **objects.pairs(node["kwargs"])
     )
 
 
-def _plain_list(objects: Objects, node: Node) -> Any:
+def _plain_list(objects: RecordObjects, node: Node) -> Any:
     return objects.values(node["plain_list"])
 
 
-def _plain_tuple(objects: Objects, node: Node) -> Any:
+def _plain_tuple(objects: RecordObjects, node: Node) -> Any:
     return tuple(objects.values(node["plain_tuple"]))
 
 
-def _plain_dict(objects: Objects, node: Node) -> Any:
+def _plain_dict(objects: RecordObjects, node: Node) -> Any:
     return objects.pairs(node["plain_dict"])
 
 
-def _appended(objects: Objects, node: Node) -> Any:
+def _appended(objects: RecordObjects, node: Node) -> Any:
     return APPENDABLE[node["appended"]](**objects.pairs(node["fields"]))
 
 
-def _either(objects: Objects, node: Node) -> Any:
+def _either(objects: RecordObjects, node: Node) -> Any:
     flag, first, second = node["either"]
     return objects.value(first if objects.value(flag) else second)
 
 
-def _unbound(_objects: Objects, _node: Node) -> Any:
+def _unbound(_objects: RecordObjects, _node: Node) -> Any:
     return UNBOUND
 
 
-_VALUES: dict[str, Callable[[Objects, Node], Any]] = {
+_VALUES: dict[str, Callable[[RecordObjects, Node], Any]] = {
     "leaf": _leaf,
     "literal": _literal,
     "host": _host,
@@ -210,21 +210,21 @@ _VALUES: dict[str, Callable[[Objects, Node], Any]] = {
 # Objects that are made empty
 
 
-def _new_dict(objects: Objects, node: Node) -> Any:
+def _new_dict(objects: RecordObjects, node: Node) -> Any:
     return objects.value(node["class"])() if "class" in node else {}
 
 
-def _new_instance(objects: Objects, node: Node) -> Any:
+def _new_instance(objects: RecordObjects, node: Node) -> Any:
     return object.__new__(objects.value(node["instance"]))
 
 
-def _new_core(objects: Objects, _node: Node) -> Any:
+def _new_core(objects: RecordObjects, _node: Node) -> Any:
     made = object.__new__(Core)
     made.session = objects.session
     return made
 
 
-_SHELLS: dict[str, Callable[[Objects, Node], Any]] = {
+_SHELLS: dict[str, Callable[[RecordObjects, Node], Any]] = {
     "variable": lambda _objects, _node: CellType(),
     "list": lambda _objects, _node: [],
     "grown": lambda _objects, _node: [],
@@ -238,25 +238,25 @@ _SHELLS: dict[str, Callable[[Objects, Node], Any]] = {
 # Their content
 
 
-def _fill_variable(objects: Objects, made: CellType, node: Node) -> None:
+def _fill_variable(objects: RecordObjects, made: CellType, node: Node) -> None:
     value = objects.value(node["variable"])
     if value is not UNBOUND:
         made.cell_contents = value
 
 
-def _fill_list(objects: Objects, made: list[Any], node: Node) -> None:
+def _fill_list(objects: RecordObjects, made: list[Any], node: Node) -> None:
     made += objects.values(node["list"])
 
 
-def _fill_grown(objects: Objects, made: list[Any], node: Node) -> None:
+def _fill_grown(objects: RecordObjects, made: list[Any], node: Node) -> None:
     made += objects.value(node["grown"])
 
 
-def _fill_deque(objects: Objects, made: deque[Any], node: Node) -> None:
+def _fill_deque(objects: RecordObjects, made: deque[Any], node: Node) -> None:
     made.extend(objects.values(node["deque"]))
 
 
-def _fill_dict(objects: Objects, made: dict[Any, Any], node: Node) -> None:
+def _fill_dict(objects: RecordObjects, made: dict[Any, Any], node: Node) -> None:
     if "factory" in node and hasattr(made, "default_factory"):
         made.default_factory = objects.value(node["factory"])  # type: ignore[attr-defined]
     put = OrderedDict.__setitem__ if isinstance(made, OrderedDict) else dict.__setitem__
@@ -264,16 +264,16 @@ def _fill_dict(objects: Objects, made: dict[Any, Any], node: Node) -> None:
         put(made, objects.value(key), objects.value(value))  # type: ignore[arg-type]
 
 
-def _fill_set(objects: Objects, made: set[Any], node: Node) -> None:
+def _fill_set(objects: RecordObjects, made: set[Any], node: Node) -> None:
     made.update(objects.values(node["set"]))
 
 
-def _fill_instance(objects: Objects, made: Any, node: Node) -> None:
+def _fill_instance(objects: RecordObjects, made: Any, node: Node) -> None:
     for name, value in objects.pairs(node["attributes"]).items():
         object.__setattr__(made, name, value)
 
 
-def _fill_core(objects: Objects, made: Core, node: Node) -> None:
+def _fill_core(objects: RecordObjects, made: Core, node: Node) -> None:
     context: Context = objects.value(node["core"])
     made.context = context
     made.variables = objects.pairs(node["names"])
@@ -285,7 +285,7 @@ def _fill_core(objects: Objects, made: Core, node: Node) -> None:
     made.answer = None if answer is None else objects.value(answer)
 
 
-_FILLERS: dict[str, Callable[[Objects, Any, Node], None]] = {
+_FILLERS: dict[str, Callable[[RecordObjects, Any, Node], None]] = {
     "variable": _fill_variable,
     "list": _fill_list,
     "grown": _fill_grown,
@@ -299,7 +299,7 @@ _FILLERS: dict[str, Callable[[Objects, Any, Node], None]] = {
 # Objects that are made of others
 
 
-def _function(objects: Objects, node: Node) -> Any:
+def _function(objects: RecordObjects, node: Node) -> Any:
     definition = objects.definition(node["function"])
     code = definition.code
     variables = objects.variables(definition, node["variables"])
@@ -314,14 +314,14 @@ def _function(objects: Objects, node: Node) -> Any:
     return made
 
 
-def _iterator(objects: Objects, node: Node) -> Any:
+def _iterator(objects: RecordObjects, node: Node) -> Any:
     source = node["iterator"]
     _fill_all(objects, source)
     found = objects.value(source)
     return iterator_at(found() if "called" in node else found, node["index"])
 
 
-def _fill_all(objects: Objects, node: Any) -> None:
+def _fill_all(objects: RecordObjects, node: Any) -> None:
     """Fill the objects that a picture names itself."""
     if isinstance(node, dict) and "cell" in node:
         objects.filled(node["cell"])
@@ -330,20 +330,20 @@ def _fill_all(objects: Objects, node: Any) -> None:
             _fill_all(objects, part)
 
 
-def _branches(objects: Objects, node: Node) -> Any:
+def _branches(objects: RecordObjects, node: Node) -> Any:
     return Branches(objects.values(node["branches"]))
 
 
-def _handle(objects: Objects, node: Node) -> Any:
+def _handle(objects: RecordObjects, node: Node) -> Any:
     path = fill_holes(node["path"], objects.values(node["holes"]))
     return State(objects.value(node["handle"]), path)
 
 
-def _turn(objects: Objects, node: Node) -> Any:
+def _turn(objects: RecordObjects, node: Node) -> Any:
     return RoleBlock(objects.value(node["turn"]), node["role"])
 
 
-_MAKERS: dict[str, Callable[[Objects, Node], Any]] = {
+_MAKERS: dict[str, Callable[[RecordObjects, Node], Any]] = {
     "tuple": _tuple,
     "named_tuple": _named_tuple,
     "function": _function,

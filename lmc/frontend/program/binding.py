@@ -105,7 +105,7 @@ def weakly(value: Any) -> Callable[[], Any]:
         return lambda: value
 
 
-class Owner:
+class MethodOwner:
     """The object or class whose method a capture is of.
 
     ``exclusive`` says that the graph holds for no other: it calls its methods, or keeps it. Else it was read through

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 
-class Running(Protocol):
+class RunningProgram(Protocol):
     """A running eager program: it runs the jitted functions that its code calls, under ids that begin with ``path``."""
 
     session: Any
@@ -23,14 +23,14 @@ class Running(Protocol):
         ...
 
 
-ACTIVE: ContextVar[Running | None] = ContextVar("lmc_active", default=None)
+ACTIVE: ContextVar[RunningProgram | None] = ContextVar("lmc_active", default=None)
 
 HOST: ContextVar[str | None] = ContextVar("lmc_host", default=None)
 """The user's function that the graph calls now. Set only for that long; see ``JittedFunction.__call__``."""
 
 
 @contextmanager
-def activate(frame: Running) -> Generator[None]:
+def activate(frame: RunningProgram) -> Generator[None]:
     """Make ``frame`` the running program until the block ends."""
     token = ACTIVE.set(frame)
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.breaks import Break
 from lmc.frontend.program.argument_specs import Arguments
 from lmc.frontend.program.arguments import Bound
-from lmc.frontend.program.binding import Owner
+from lmc.frontend.program.binding import MethodOwner
 from lmc.frontend.program.guards import ReadGuards, ValueGuard
 from lmc.frontend.source.reachability import changeable, reaches
 from lmc.ir.engine.constraint_runtime import Reader
@@ -38,7 +38,7 @@ class Captured:
     shape: Arguments
     guards: tuple[ValueGuard, ...]
     reads: ReadGuards
-    owner: Owner | None = None
+    owner: MethodOwner | None = None
     readers: Mapping[str, Reader] = field(default_factory=dict[str, Reader])
     refused: LmcError | None = None
     writers: tuple[Any, ...] = ()

@@ -66,7 +66,7 @@ class Retries:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class CallPolicy:
     """The call policy of the tool ``name``. ``stoppable``: an attempt that took too long is over.
 
     An async function is cancelled then, but a plain one that writes may still write.

@@ -17,7 +17,7 @@ from lmc.frontend.program.annotations import MISFIT, annotated_type, fit
 from lmc.frontend.program.binding import Bindable
 from lmc.frontend.program.running import ACTIVE
 from lmc.frontend.source.locations import user_location
-from lmc.frontend.tools.tool_calls import Policy, Retries, in_program, in_tool_loop, submit, wait_for
+from lmc.frontend.tools.tool_calls import CallPolicy, Retries, in_program, in_tool_loop, submit, wait_for
 from lmc.ir.core import Effect
 from lmc.ir.engine.hosts import Answer
 from lmc.ir.errors import CaptureError, InputError, Location
@@ -60,7 +60,7 @@ class Tool(Bindable, Generic[P, R]):
         self.name: str = getattr(function, "__name__", "tool")
         self.is_async = inspect.iscoroutinefunction(function)
         stoppable = self.is_async or effect is not Effect.WRITES
-        self._policy = None if retries is None else Policy(self.name, retries, self.is_async, stoppable)
+        self._policy = None if retries is None else CallPolicy(self.name, retries, self.is_async, stoppable)
         self.result_type = annotated_type(_return_annotation(function))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -17,7 +17,7 @@ from lmc.grammar.automata.nodes import EMPTY, Arc, Kind, Node
 _STEPS_OF_WORK = 100  # steps of `Arena.spend` that take as long as one of `Arena.work`
 
 
-class Strings:
+class StateTexts:
     """The texts after states of an automaton; with bounds on their characters if ``lengths`` counts them."""
 
     def __init__(self, dfa: Dfa, lengths: Lengths | None = None) -> None:
@@ -76,7 +76,7 @@ class Strings:
         return mask, None if high is None else high - int(self._lengths.shortest[state])
 
 
-class Count(NamedTuple):
+class CharacterCount(NamedTuple):
     """A part of an intersection that asks for ``low`` to ``most`` characters out of a set, and nothing else."""
 
     character: Node
@@ -155,24 +155,24 @@ class Resolution:
         lengths = Lengths(product.dfa, units.accepting[product.places(1)], *bounds, self._arena.spend)
         if not lengths.reaches(0, *bounds):
             return EMPTY
-        return self._arena.state(Strings(product.dfa, lengths), 0, *bounds, source=node)
+        return self._arena.state(StateTexts(product.dfa, lengths), 0, *bounds, source=node)
 
     def _first_state(self, source: Node, dfa: Dfa | None) -> Node:
-        return EMPTY if dfa is None else self._arena.state(Strings(dfa), 0, source=source)
+        return EMPTY if dfa is None else self._arena.state(StateTexts(dfa), 0, source=source)
 
     def _together(self, parts: Iterable[Node]) -> Dfa | None:
         return intersection([self._dfa(part) for part in parts], self._arena.spend)
 
-    def _count(self, part: Node) -> Count | None:
+    def _count(self, part: Node) -> CharacterCount | None:
         """Return the bounds on the length of a part that restricts nothing else, or None."""
         if part.kind is not Kind.REPEAT or (part.low <= 1 and part.high is None):
             return None
         (character,) = part.parts
         found = self._dfa(character)
         is_code = not found.accepting[0] and (found.rows[found.accepting] < 0).all()
-        return Count(character, part.low, inf if part.high is None else part.high) if is_code else None
+        return CharacterCount(character, part.low, inf if part.high is None else part.high) if is_code else None
 
-    def _is_inside(self, part: Count, other: Count) -> bool:
+    def _is_inside(self, part: CharacterCount, other: CharacterCount) -> bool:
         """Return True if one set of characters holds all of another."""
         if part.character is other.character:
             return True
@@ -187,7 +187,7 @@ class Resolution:
         return found
 
     def _explored(self, node: Node) -> Dfa:
-        if isinstance(node.automaton, Strings) and node.automaton.is_whole and not node.state:
+        if isinstance(node.automaton, StateTexts) and node.automaton.is_whole and not node.state:
             return node.automaton.dfa
         arena = self._arena
         numbers, nodes = {node: 0}, [node]

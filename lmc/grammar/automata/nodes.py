@@ -35,7 +35,7 @@ _NAMES = (
 
 
 class States(Protocol):
-    """The automaton of a ``STATE``: see ``Strings`` (`booleans.py`)."""
+    """The automaton of a ``STATE``: see ``StateTexts`` (`booleans.py`)."""
 
     def arcs(self, state: int, low: int, high: int | None) -> list[tuple[int, int, int, int | None]]:
         """Byte sets, each with the state after it and the bounds that are left; none leads to a dead end."""

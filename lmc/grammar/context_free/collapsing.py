@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
-from lmc.grammar.context_free.rules import Alternative, Repetition, Rules, base
+from lmc.grammar.context_free.rules import Alternative, Repetition, RuleSet, base
 from lmc.ir.errors import ConstraintError
 
 
-def regular_node(rules: Rules) -> Node | None:
+def regular_node(rules: RuleSet) -> Node | None:
     """The node of trimmed, non-empty rules; None where they nest, or where something is ignored between terminals.
 
     A rule may refer to itself at one end of its alternatives, at the same end in all of them: that is a repetition.
@@ -22,7 +22,7 @@ def regular_node(rules: Rules) -> Node | None:
         return None
 
 
-def _node(rules: Rules, arena: Arena) -> Node | None:
+def _node(rules: RuleSet, arena: Arena) -> Node | None:
     made: dict[str, Node] = {}
     open_rules: set[str] = set()
     stack = [rules.start]

@@ -17,7 +17,7 @@ from lmc.grammar.context_free.emission import emit
 from lmc.grammar.context_free.facts import context_free_facts
 from lmc.grammar.context_free.lowering import rules_of_grammar
 from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, first_bytes, tokenizer_of
-from lmc.grammar.context_free.rules import Rules
+from lmc.grammar.context_free.rules import RuleSet
 from lmc.grammar.context_free.traps import find_trap
 from lmc.grammar.facts import Facts
 from lmc.grammar.index.composition import unwritable
@@ -111,7 +111,7 @@ class ContextFreeConstraint(Constraint):
                 raise unwritable()
         node = regular_node(self.rules)
         if node is not None:  # as one terminal nothing of it is left out
-            self.rules = Rules({self.rules.start: [(node,)]}, self.rules.start, self.rules.derivatives)
+            self.rules = RuleSet({self.rules.start: [(node,)]}, self.rules.start, self.rules.derivatives)
         _check_traps(self.rules, names)
         emitted = emit(self.rules)
         self._lock = threading.RLock()
@@ -261,7 +261,7 @@ def _tokens(state: ContextFreeState) -> list[int]:
     return found
 
 
-def _check_traps(rules: Rules, names: dict[Node, str]) -> None:
+def _check_traps(rules: RuleSet, names: dict[Node, str]) -> None:
     trap = find_trap(rules)
     if trap is None:
         return

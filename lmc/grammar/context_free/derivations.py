@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.automata.examples import Sampler
 from lmc.grammar.automata.nodes import Node, longest_length
-from lmc.grammar.context_free.rules import Alternative, Repetition, Rules, Symbol, base
+from lmc.grammar.context_free.rules import Alternative, Repetition, RuleSet, Symbol, base
 from lmc.ir.cached import cached_property
 
 _DEPTH = 6  # of rules in rules, from where on an example takes the shortest way
@@ -18,7 +18,7 @@ _REPEATS = 2
 class Derivations:
     """Asks trimmed, non-empty rules. Not safe for threads."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: RuleSet) -> None:
         self._rules = rules
         self._automata: dict[Node, Automaton] = {}
         self._shortest_of: dict[Node, bytes] = {}

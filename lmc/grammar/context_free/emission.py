@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from lmc.grammar.automata.nodes import Kind, Node
-from lmc.grammar.context_free.rules import Alternative, Repetition, Rules, Symbol, base
+from lmc.grammar.context_free.rules import Alternative, Repetition, RuleSet, Symbol, base
 from lmc.ir.errors import ConstraintError
 
 # llguidance's compiler follows references by recursion, on whatever stack the thread has.
@@ -27,13 +27,13 @@ def as_characters(data: bytes) -> bytes:
     return data.decode("latin-1").encode()
 
 
-def emit(rules: Rules) -> str:
+def emit(rules: RuleSet) -> str:
     """Return the text of trimmed rules. Raises ``ConstraintError`` for rules that nest too deeply or count too far."""
     return _Emission(rules).text()
 
 
 class _Emission:
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: RuleSet) -> None:
         self._rules = rules
         self._names = {name: f"r{number}" for number, name in enumerate(rules.alternatives)}
         self._terms: dict[Node, str] = {}
@@ -141,7 +141,7 @@ def _ranges(mask: int) -> str:
     return "".join(ranges)
 
 
-def _check_depth(rules: Rules) -> None:
+def _check_depth(rules: RuleSet) -> None:
     """Raise ``ConstraintError`` where following references depth first, in order, goes too deep."""
     seen = {rules.start}
     stack = [iter(_references(rules, rules.start))]
@@ -164,6 +164,6 @@ def _too_deep(what: str) -> ConstraintError:
     )
 
 
-def _references(rules: Rules, name: str) -> list[str]:
+def _references(rules: RuleSet, name: str) -> list[str]:
     found = (base(symbol) for each in rules.alternatives[name] for symbol in each)
     return [symbol for symbol in found if isinstance(symbol, str)]

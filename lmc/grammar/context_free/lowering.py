@@ -11,18 +11,18 @@ from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.automata.derivatives import Derivatives
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.context_free.reading import read_grammar
-from lmc.grammar.context_free.rules import Alternative, Repetition, Rules, Symbol
+from lmc.grammar.context_free.rules import Alternative, Repetition, RuleSet, Symbol
 from lmc.grammar.context_free.syntax import (
-    Choice,
-    Definition,
     Expression,
     Grammar,
     Literal,
     Name,
-    Pattern,
     Range,
-    Repeat,
-    Sequence,
+    RuleChoice,
+    RuleDefinition,
+    RuleRepeat,
+    RuleSequence,
+    TerminalPattern,
     is_terminal,
     refusal,
 )
@@ -36,7 +36,7 @@ MAX_DEPTH = 40  # of terminals in terminals, and of templates in arguments
 _FLAGS = {"i": re.I, "m": re.M, "s": re.S, "u": re.U, "x": re.X}
 
 
-def rules_of_grammar(text: str, arena: Arena) -> tuple[Rules, dict[Node, str]]:
+def rules_of_grammar(text: str, arena: Arena) -> tuple[RuleSet, dict[Node, str]]:
     """The rules of a grammar in Lark's notation, and how its terminals are called there.
 
     Patterns are those of ``lmc/grammar/regex/README.md``. Raises ``ConstraintError`` for what is wrong or can't be
@@ -50,14 +50,14 @@ class _Lowering:
         self._grammar = grammar
         self._arena = arena
         self._alternatives: dict[str, list[Alternative]] = {}
-        self._waiting: list[tuple[str, Definition, dict[str, Expression]]] = []
+        self._waiting: list[tuple[str, RuleDefinition, dict[str, Expression]]] = []
         self._terminals: dict[str, Node] = {}
         self._open: list[str] = []
         self._names: dict[Node, str] = {}
         self._symbols = 0
         self._instances = 0
 
-    def lower(self) -> tuple[Rules, dict[Node, str]]:
+    def lower(self) -> tuple[RuleSet, dict[Node, str]]:
         grammar = self._grammar
         start = grammar.definitions.get(START)
         if start is None:
@@ -70,7 +70,7 @@ class _Lowering:
             name, definition, bound = self._waiting.pop()
             self._alternatives[name] = self._lowered(definition.expression, bound, name)
         between = self._arena.repeat(self._arena.union(skipped), 1, None) if skipped else None
-        return Rules(self._alternatives, START, Derivatives(self._arena), between), self._names
+        return RuleSet(self._alternatives, START, Derivatives(self._arena), between), self._names
 
     def _check_unused(self) -> None:
         """Report errors in unreferenced rules, too. A template means nothing without its arguments."""
@@ -82,7 +82,7 @@ class _Lowering:
             else:
                 self._rule(definition, {}, definition.position)
 
-    def _rule(self, definition: Definition, bound: dict[str, Expression], position: int, suffix: str = "") -> str:
+    def _rule(self, definition: RuleDefinition, bound: dict[str, Expression], position: int, suffix: str = "") -> str:
         name = definition.name + suffix
         if name not in self._alternatives:
             self._count(position)
@@ -92,10 +92,10 @@ class _Lowering:
 
     def _lowered(self, expression: Expression, bound: dict[str, Expression], owner: str) -> list[Alternative]:
         """The alternatives of an expression in the rule ``owner``."""
-        parts = expression.alternatives if isinstance(expression, Choice) else (expression,)
+        parts = expression.alternatives if isinstance(expression, RuleChoice) else (expression,)
         found: list[Alternative] = []
         for part in parts:
-            items = part.parts if isinstance(part, Sequence) else (part,)
+            items = part.parts if isinstance(part, RuleSequence) else (part,)
             self._count(_position(part))
             found.append(tuple(symbol for item in items for symbol in self._symbol(item, bound, owner)))
         return found
@@ -105,9 +105,9 @@ class _Lowering:
         self._count(_position(item))
         if isinstance(item, Name):
             return (self._named(item, bound, owner),)
-        if isinstance(item, Sequence | Choice):
+        if isinstance(item, RuleSequence | RuleChoice):
             return (self._helper(item, bound, owner),)
-        if not isinstance(item, Repeat):
+        if not isinstance(item, RuleRepeat):
             return () if isinstance(item, Literal) and not item.text else (self._node(item),)
         inner = self._symbol(item.part, bound, owner)
         if item.high == 0 or not inner:
@@ -142,7 +142,7 @@ class _Lowering:
             raise refusal(self._grammar.text, item.position, problem, "write some of them out, without recursion")
         return self._rule(definition, instance, item.position, f"{{{', '.join(map(_spelled, arguments))}}}")
 
-    def _definition(self, item: Name) -> Definition:
+    def _definition(self, item: Name) -> RuleDefinition:
         text = self._grammar.text
         definition = self._grammar.definitions.get(item.name)
         if definition is None:
@@ -155,7 +155,7 @@ class _Lowering:
             raise refusal(text, item.position, f"{item.name} is a template of terminals", "make it a rule")
         return definition
 
-    def _terminal(self, definition: Definition) -> Node:
+    def _terminal(self, definition: RuleDefinition) -> Node:
         known = self._terminals.get(definition.name)
         if known is not None:
             return known
@@ -179,13 +179,13 @@ class _Lowering:
                 return self._literal(item)
             case Range():
                 return UTF8.encode(arena, CharSet(((ord(item.first), ord(item.last)),)))
-            case Pattern():
+            case TerminalPattern():
                 return self._pattern(item)
-            case Sequence():
+            case RuleSequence():
                 return arena.concat(*(self._node(each) for each in item.parts))
-            case Choice():
+            case RuleChoice():
                 return arena.union(self._node(each) for each in item.alternatives)
-            case Repeat():
+            case RuleRepeat():
                 return arena.repeat(self._node(item.part), item.low, item.high)
             case Name():
                 definition = self._definition(item)
@@ -199,7 +199,7 @@ class _Lowering:
             return self._arena.literal(item.text.encode())
         return regex.to_node(re.escape(item.text), self._arena, flags=int(re.I))
 
-    def _pattern(self, item: Pattern) -> Node:
+    def _pattern(self, item: TerminalPattern) -> Node:
         flags = 0
         for letter in item.flags:
             if letter not in _FLAGS:
@@ -244,13 +244,13 @@ def _spelled(item: Expression) -> str:
 def _position(item: Expression) -> int:
     while True:
         match item:
-            case Sequence():
+            case RuleSequence():
                 if not item.parts:
                     return 0
                 item = item.parts[0]
-            case Choice():
+            case RuleChoice():
                 item = item.alternatives[0]
-            case Repeat():
+            case RuleRepeat():
                 item = item.part
             case _:
                 return item.position

@@ -12,16 +12,16 @@ from typing import NoReturn
 from lmc.grammar.context_free.common import COMMON
 from lmc.grammar.context_free.scanning import Token, remedy_for, scan
 from lmc.grammar.context_free.syntax import (
-    Choice,
-    Definition,
     Expression,
     Grammar,
     Literal,
     Name,
-    Pattern,
     Range,
-    Repeat,
-    Sequence,
+    RuleChoice,
+    RuleDefinition,
+    RuleRepeat,
+    RuleSequence,
+    TerminalPattern,
     is_terminal,
     refusal,
 )
@@ -65,7 +65,7 @@ class _Reader:
                 self._need("NEWLINE", "the end of the line")
         return grammar
 
-    def _definition(self) -> Definition:
+    def _definition(self) -> RuleDefinition:
         token = self._need("NAME", "a rule, a terminal or a statement")
         name = token.text.lstrip("!?")
         parameters: list[str] = []
@@ -77,9 +77,9 @@ class _Reader:
         if self._take("."):
             self._need("NUMBER", "a priority")
         self._need(":", f": after {name}")
-        return Definition(name, tuple(parameters), self._choice(), token.position)
+        return RuleDefinition(name, tuple(parameters), self._choice(), token.position)
 
-    def _add(self, grammar: Grammar, definition: Definition) -> None:
+    def _add(self, grammar: Grammar, definition: RuleDefinition) -> None:
         if definition.name in grammar.definitions:
             remedy = "give it one definition, its alternatives separated by |"
             raise refusal(self._text, definition.position, f"{definition.name} is defined twice", remedy)
@@ -125,7 +125,7 @@ class _Reader:
             raise refusal(self._text, name.position, problem, f"there are {', '.join(COMMON)}")
         if not is_terminal(alias.text):
             raise refusal(self._text, alias.position, f"{alias.text} names a terminal", "write it in capitals")
-        self._add(grammar, Definition(alias.text, (), Pattern(pattern, "", alias.position), alias.position))
+        self._add(grammar, RuleDefinition(alias.text, (), TerminalPattern(pattern, "", alias.position), alias.position))
 
     def _choice(self) -> Expression:
         self._nesting += 1
@@ -136,7 +136,7 @@ class _Reader:
         while self._take_bar():
             alternatives.append(self._sequence())
         self._nesting -= 1
-        return alternatives[0] if len(alternatives) == 1 else Choice(tuple(alternatives))
+        return alternatives[0] if len(alternatives) == 1 else RuleChoice(tuple(alternatives))
 
     def _take_bar(self) -> bool:
         """Take a ``|``; return True if another alternative follows, here or in the next lines."""
@@ -156,7 +156,7 @@ class _Reader:
         if self._take("->"):
             self._need("NAME", "the name of an alias")
         self._skip_lines_in_group()
-        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+        return parts[0] if len(parts) == 1 else RuleSequence(tuple(parts))
 
     def _skip_lines_in_group(self) -> None:
         """A group may go on in the next line."""
@@ -166,11 +166,11 @@ class _Reader:
     def _repeated(self) -> Expression:
         part = self._atom()
         if self._take("*"):
-            return Repeat(part, 0, None)
+            return RuleRepeat(part, 0, None)
         if self._take("+"):
-            return Repeat(part, 1, None)
+            return RuleRepeat(part, 1, None)
         if self._take("?"):
-            return Repeat(part, 0, 1)
+            return RuleRepeat(part, 0, 1)
         if not self._take("~"):
             return part
         low = high = self._number()
@@ -179,7 +179,7 @@ class _Reader:
             high = self._number()
         if high < low:
             raise refusal(self._text, token.position, f"repeats from {low} to {high}", "give the smaller number first")
-        return Repeat(part, low, high)
+        return RuleRepeat(part, low, high)
 
     def _number(self) -> int:
         token = self._need("NUMBER", "a number of repeats")
@@ -194,14 +194,14 @@ class _Reader:
                 self._skip_lines()
                 inside = self._choice()
                 self._need(closing, closing)
-                return inside if opening == "(" else Repeat(inside, 0, 1)
+                return inside if opening == "(" else RuleRepeat(inside, 0, 1)
         token = self._next()
         if token.kind == "STRING":
             literal = self._literal(token)
             return self._range(literal) if self._take("..") else literal
         if token.kind == "PATTERN":
             text, _, flags = token.text[1:].rpartition("/")
-            return Pattern(text, flags, token.position)
+            return TerminalPattern(text, flags, token.position)
         if token.kind != "NAME":
             self._at -= 1
             self._need("NAME", "a rule, a terminal, a text or a pattern")

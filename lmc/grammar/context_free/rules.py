@@ -27,7 +27,7 @@ Alternative = tuple[Symbol, ...]
 
 
 @dataclass(frozen=True)
-class Rules:
+class RuleSet:
     """The alternatives of every rule, by name; the language is that of ``start``.
 
     ``skipped`` may stand between any two terminals (None: nothing may). ``derivatives`` are those of the nodes' arena.
@@ -38,7 +38,7 @@ class Rules:
     derivatives: Derivatives = field(repr=False)
     skipped: Node | None = None
 
-    def trimmed(self) -> Rules:
+    def trimmed(self) -> RuleSet:
         """The same language without alternatives that have no text or can't be reached; empty: no rule is left."""
         productive = self._productive()
 
@@ -59,9 +59,9 @@ class Rules:
             inner = (base(symbol) for each in found[name] for symbol in each)
             waiting += [each for each in inner if isinstance(each, str)]
         skipped = self.skipped if self.skipped is not None and self.derivatives.is_live(self.skipped) else None
-        return Rules(found, self.start, self.derivatives, skipped)
+        return RuleSet(found, self.start, self.derivatives, skipped)
 
-    def within(self, mask: int) -> Rules:
+    def within(self, mask: int) -> RuleSet:
         """Trimmed rules without the terminals that have no text of bytes of a set alone."""
         derivatives, arena = self.derivatives, self.derivatives.arena
         texts = arena.repeat(arena.byte_set(mask), 0, None)
@@ -83,7 +83,7 @@ class Rules:
             name: [tuple(map(replaced, each)) for each in found] for name, found in self.alternatives.items()
         }
         skipped = self.skipped if self.skipped is not None and kept(self.skipped) else None
-        return Rules(alternatives, self.start, derivatives, skipped).trimmed()
+        return RuleSet(alternatives, self.start, derivatives, skipped).trimmed()
 
     @property
     def is_empty(self) -> bool:

@@ -19,7 +19,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class TerminalPattern:
     """A regular expression between slashes; its text begins at ``position`` + 1 of the grammar."""
 
     text: str
@@ -46,21 +46,21 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class RuleSequence:
     """One part after the other; without parts nothing at all."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RuleChoice:
     """Any of at least two alternatives."""
 
     alternatives: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class RuleRepeat:
     """The part ``low`` to ``high`` times (None: without end)."""
 
     part: Expression
@@ -68,11 +68,11 @@ class Repeat:
     high: int | None
 
 
-Expression = Literal | Pattern | Range | Name | Sequence | Choice | Repeat
+Expression = Literal | TerminalPattern | Range | Name | RuleSequence | RuleChoice | RuleRepeat
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class RuleDefinition:
     """A rule (small letters) or a terminal (capitals); ``parameters`` are those of a template."""
 
     name: str
@@ -86,7 +86,7 @@ class Grammar:
     """All definitions by name, and what may stand between terminals. ``text`` is where positions count."""
 
     text: str
-    definitions: dict[str, Definition] = field(default_factory=dict[str, Definition])
+    definitions: dict[str, RuleDefinition] = field(default_factory=dict[str, RuleDefinition])
     ignored: list[Expression] = field(default_factory=list[Expression])
 
 

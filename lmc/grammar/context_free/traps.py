@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from lmc.grammar.automata.derivatives import Derivatives
 from lmc.grammar.automata.nodes import Node
-from lmc.grammar.context_free.rules import Repetition, Rules, base
+from lmc.grammar.context_free.rules import Repetition, RuleSet, base
 
 MAX_STATES = 2_000
 
 
-def find_trap(rules: Rules) -> tuple[Node, int] | None:
+def find_trap(rules: RuleSet) -> tuple[Node, int] | None:
     """A terminal that can't be left at one of its places, and the bytes (as a set) that would have to follow there.
 
     None: there is none, or none whose states can be searched within ``MAX_STATES``. Takes trimmed rules.
@@ -34,14 +34,14 @@ def find_trap(rules: Rules) -> tuple[Node, int] | None:
     return None
 
 
-def _places(rules: Rules) -> Iterator[tuple[str, int, tuple[str | Node | Repetition, ...]]]:
+def _places(rules: RuleSet) -> Iterator[tuple[str, int, tuple[str | Node | Repetition, ...]]]:
     for name, alternatives in rules.alternatives.items():
         for place in alternatives:
             for index in range(len(place)):
                 yield name, index, place
 
 
-def _after(rules: Rules, place: tuple[str | Node | Repetition, ...], index: int) -> int:
+def _after(rules: RuleSet, place: tuple[str | Node | Repetition, ...], index: int) -> int:
     """The bytes that may follow a symbol within its alternative: the next ones, and itself where it repeats."""
     symbol = place[index]
     after = rules.first_of(place[index + 1 :])
@@ -50,7 +50,7 @@ def _after(rules: Rules, place: tuple[str | Node | Repetition, ...], index: int)
     return after
 
 
-def _follows(rules: Rules) -> tuple[dict[str, int], dict[str, bool]]:
+def _follows(rules: RuleSet) -> tuple[dict[str, int], dict[str, bool]]:
     """The bytes that may follow each rule, and whether the output may end there."""
     follows = dict.fromkeys(rules.alternatives, 0)
     ends = {name: name == rules.start for name in rules.alternatives}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lmc.grammar.automata.spans import ranges
 from lmc.grammar.index.columns import Columns
-from lmc.grammar.index.tables import END, NEVER, Table, check, native_table, tabulated, too_large
+from lmc.grammar.index.tables import END, NEVER, TransitionTable, check, native_table, tabulated, too_large
 from lmc.grammar.index.trie import Ints, Trie
 from lmc.grammar.native.library import library
 from lmc.ir.errors import ConstraintError
@@ -24,7 +24,7 @@ from lmc.ir.errors import ConstraintError
 MAX_WORK = 1 << 28  # pairs of states looked at to compute functions
 
 
-def token_table(trie: Trie, columns: Columns, accepting: NDArray[np.bool_], *, all_bytes: bool) -> Table:
+def token_table(trie: Trie, columns: Columns, accepting: NDArray[np.bool_], *, all_bytes: bool) -> TransitionTable:
     """Return the tokens allowed in each state.
 
     Args:
@@ -92,7 +92,7 @@ class _Functions(NamedTuple):
     nexts: Ints
 
 
-def _in_numpy(trie: Trie, columns: Columns, accepting: NDArray[np.bool_]) -> Table:
+def _in_numpy(trie: Trie, columns: Columns, accepting: NDArray[np.bool_]) -> TransitionTable:
     functions = _without_dead_ends(_functions(trie, columns), accepting)
     class_of_token, chosen = _classes(functions.of_token, len(functions.starts) - 1, trie)
     chosen = chosen[END + 1 :]

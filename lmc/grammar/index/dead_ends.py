@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.index.composition import unwritable
-from lmc.grammar.index.trie import Trie, Walk, packed
+from lmc.grammar.index.trie import AllowedTokens, Trie, packed
 from lmc.ir.errors import ConstraintError
 
 MAX_SEARCHED = 2_000  # states looked at to find out about one
@@ -43,13 +43,13 @@ class TokenPaths:
         if not self._live[0]:
             raise unwritable()
 
-    def walk(self, state: int) -> Walk:
+    def walk(self, state: int) -> AllowedTokens:
         """The tokens that lead from a live state to live ones."""
         found = self._trie.walk(self._automaton, state, with_nexts=True)
         nexts, inverse = np.unique(found.nexts, return_inverse=True)
         live: NDArray[np.bool_] = np.array([self.is_live(each) for each in nexts.tolist()], np.bool_)
         kept = live[inverse] if len(nexts) else np.zeros(0, np.bool_)
-        return Walk(packed(found.tokens[kept], self._trie.size), found.tokens[kept], found.nexts[kept])
+        return AllowedTokens(packed(found.tokens[kept], self._trie.size), found.tokens[kept], found.nexts[kept])
 
     def way_out(self, state: int) -> list[int]:
         """A live state and those on a way from it to an end; each has tokens that lead to the next one."""

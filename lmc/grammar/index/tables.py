@@ -20,7 +20,7 @@ MAX_WORK = 1 << 28  # entries of the rows of all states
 MAX_ENTRIES = 1 << 24  # of what differs in them
 
 
-class Table(NamedTuple):
+class TransitionTable(NamedTuple):
     """The parts of a ``TokenIndex``; ``class_of_token`` [V] is ``NEVER`` for EOS tokens."""
 
     class_of_token: Ints
@@ -36,7 +36,9 @@ class Table(NamedTuple):
     places: Ints
 
 
-def native_table(functions: int, class_of_token: Ints, function_of_class: Ints, accepting: NDArray[np.bool_]) -> Table:
+def native_table(
+    functions: int, class_of_token: Ints, function_of_class: Ints, accepting: NDArray[np.bool_]
+) -> TransitionTable:
     """The table of functions of tokens, as native/functions.c keeps them.
 
     ``function_of_class`` is -1 where no function belongs to a class. Raises ``ConstraintError``.
@@ -53,7 +55,7 @@ def native_table(functions: int, class_of_token: Ints, function_of_class: Ints, 
         sizes = np.empty(6, np.int64)
         native.lmc_table_sizes(table, sizes.ctypes.data)
         rows, targets, shapes, parts, blocks, places = sizes.tolist()
-        made = Table(
+        made = TransitionTable(
             class_of_token,
             row_of_state=np.empty(len(accepting), np.int32),
             shape_of_row=np.empty(rows, np.int32),
@@ -97,7 +99,7 @@ class _Numbers:
         return np.fromiter((each[at] for each in self.known), np.int64, len(self.known))
 
 
-def tabulated(class_of_token: Ints, classes: Ints, deltas: Ints, starts: NDArray[np.int64]) -> Table:
+def tabulated(class_of_token: Ints, classes: Ints, deltas: Ints, starts: NDArray[np.int64]) -> TransitionTable:
     """The table of states whose classes and deltas lie one state's behind the other's, as native/table.c makes it."""
     blocks, shapes, masks, rows = (_Numbers() for _ in range(4))
     mask_of_shape: list[int] = []
@@ -117,7 +119,7 @@ def tabulated(class_of_token: Ints, classes: Ints, deltas: Ints, starts: NDArray
             raise too_large()
     target_starts, deltas = rows.starting(1)
     block_starts, of_shapes = shapes.starting(0)
-    return Table(
+    return TransitionTable(
         class_of_token,
         row_of_state=np.array(row_of_state, np.int32),
         shape_of_row=rows.at(0).astype(np.int32),

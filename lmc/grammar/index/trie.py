@@ -28,7 +28,7 @@ Ints = NDArray[np.int32]
 _Value = TypeVar("_Value", bound=np.generic)
 
 
-class Walk(NamedTuple):
+class AllowedTokens(NamedTuple):
     """The tokens that may follow a state.
 
     ``words`` has a bit for each token; ``tokens`` are the same ones and ``nexts`` their targets, in no particular order
@@ -76,7 +76,7 @@ class Trie:
         """Nodes, the root included."""
         return len(self.nodes)
 
-    def walk(self, automaton: Automaton, state: int, *, with_nexts: bool = False) -> Walk:
+    def walk(self, automaton: Automaton, state: int, *, with_nexts: bool = False) -> AllowedTokens:
         """Return the tokens that may follow a state of an automaton, whose rows are computed on demand.
 
         ``nexts`` are states of the automaton, asked for by ``with_nexts``. The caller holds the automaton's lock.
@@ -85,7 +85,7 @@ class Trie:
             return self._walk_by_levels(automaton, state)
         return self._walk_natively(automaton, state, with_nexts)
 
-    def _walk_natively(self, automaton: Automaton, state: int, with_nexts: bool) -> Walk:
+    def _walk_natively(self, automaton: Automaton, state: int, with_nexts: bool) -> AllowedTokens:
         native = library()
         assert native is not None
         words = np.zeros((self.size + 31) // 32, np.uint32)
@@ -111,9 +111,9 @@ class Trie:
             start = -1
         pairs = call.pairs
         self._rooms.append(room)
-        return Walk(words, tokens[:pairs], nexts[:pairs])
+        return AllowedTokens(words, tokens[:pairs], nexts[:pairs])
 
-    def _walk_by_levels(self, automaton: Automaton, state: int) -> Walk:
+    def _walk_by_levels(self, automaton: Automaton, state: int) -> AllowedTokens:
         """The same in numpy: all nodes of one depth at a time."""
         nodes, states = np.zeros(1, np.int32), np.full(1, state, np.int32)
         ended: list[tuple[Ints, Ints]] = []
@@ -127,7 +127,7 @@ class Trie:
             inner = self._child_counts[children] > 0
             nodes, states = children[inner], nexts[inner]
         tokens, nexts = (np.concatenate([np.empty(0, np.int32), *parts]) for parts in _transposed(ended))
-        return Walk(packed(tokens, self.size), tokens, nexts)
+        return AllowedTokens(packed(tokens, self.size), tokens, nexts)
 
     def children(self, nodes: Ints) -> tuple[NDArray[np.intp], Ints]:
         """Return the number of children of each of some nodes, and the children, one node's after the other's."""

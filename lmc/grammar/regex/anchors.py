@@ -15,10 +15,10 @@ from lmc.grammar.regex.syntax import (
     Alternation,
     Anchor,
     Composite,
+    Concatenation,
     Item,
     Pattern,
     Repeat,
-    Sequence,
     Side,
     Text,
     refusal,
@@ -79,9 +79,9 @@ class Placement:
             return _NOTHING
         return self._summaries.get(item, _CONSUMING)
 
-    def _joined(self, item: Sequence | Alternation) -> Summary:
+    def _joined(self, item: Concatenation | Alternation) -> Summary:
         # All items of a sequence have their say, so the strongest counts; of the arms of an alternation the weakest.
-        is_sequence = isinstance(item, Sequence)
+        is_sequence = isinstance(item, Concatenation)
         parts = [self.summary(part) for part in (item.items if is_sequence else item.arms)]
         strength = max if is_sequence else min
         return Summary(
@@ -103,7 +103,7 @@ class Placement:
         return Summary(inner.consumes, inner.start, inner.end)
 
     def _parts(self, item: Composite, left: Side, right: Side) -> Placed:
-        if isinstance(item, Sequence):
+        if isinstance(item, Concatenation):
             parts = self._of_sequence(item.items, left, right)
         else:
             arms = item.arms if isinstance(item, Alternation) else (item.item, EMPTY)

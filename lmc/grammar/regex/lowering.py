@@ -15,10 +15,10 @@ from lmc.grammar.regex.syntax import (
     Anchor,
     Characters,
     Composite,
+    Concatenation,
     Item,
     Pattern,
     Repeat,
-    Sequence,
     Side,
     Text,
     refusal,
@@ -118,13 +118,13 @@ class _Lowering:
     def _plain(self, item: Composite) -> Node:
         if isinstance(item, Repeat):
             return self._arena.repeat(self._node(item.item), item.low, item.high)
-        if isinstance(item, Sequence):
+        if isinstance(item, Concatenation):
             return self._arena.concat(*map(self._node, item.items))
         return self._arena.union(map(self._node, item.arms))
 
     def _placed(self, item: Composite, placement: Placement) -> Node:
         parts: Iterable[Node] = (self._placed_part(part, sides, placement) for part, sides in placement.parts[item])
-        return self._arena.concat(*parts) if isinstance(item, Sequence) else self._arena.union(parts)
+        return self._arena.concat(*parts) if isinstance(item, Concatenation) else self._arena.union(parts)
 
     def _placed_part(self, item: Item, sides: Sides, placement: Placement) -> Node:
         """An item together with what may surround it."""

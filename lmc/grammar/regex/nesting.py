@@ -13,7 +13,7 @@ from collections.abc import Callable
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.derivatives import Derivatives
 from lmc.grammar.automata.nodes import Kind, Node
-from lmc.grammar.regex.syntax import Alternation, Item, Pattern, Repeat, Sequence
+from lmc.grammar.regex.syntax import Alternation, Concatenation, Item, Pattern, Repeat
 from lmc.ir.errors import ConstraintError
 
 MAX_WORK_OF_ROW = 1_000  # see `Arena.work`; about a millisecond
@@ -46,7 +46,7 @@ def _is_nested(pattern: Pattern) -> bool:
                 depth = depths.get(inner, 0)
                 counts = low > 1 or (bool(depth) if high is None else high > 1)
                 depths[item] = depth + counts
-            case Sequence(items=parts) | Alternation(arms=parts):
+            case Concatenation(items=parts) | Alternation(arms=parts):
                 depths[item] = max(depths.get(part, 0) for part in parts)
     return max(depths.values(), default=0) > 1
 

@@ -19,10 +19,10 @@ from lmc.grammar.regex.syntax import (
     Anchor,
     Characters,
     Composite,
+    Concatenation,
     Item,
     Pattern,
     Repeat,
-    Sequence,
     Side,
     Text,
     refusal,
@@ -207,7 +207,7 @@ class _Parser:
         group = self._open.pop()
         self._flags, self._arms, self._items = group.flags, group.arms, group.items
         if isinstance(inner, Anchor):  # in a group of its own it may be repeated
-            inner = Sequence((inner,))
+            inner = Concatenation((inner,))
             self._composites.append(inner)
         self._add(inner)
 
@@ -242,7 +242,7 @@ class _Parser:
             joined.append(Text("".join(run)))
         if len(joined) < 2:
             return joined[0] if joined else EMPTY
-        sequence = Sequence(tuple(joined))
+        sequence = Concatenation(tuple(joined))
         self._composites.append(sequence)
         return sequence
 

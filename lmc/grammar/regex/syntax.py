@@ -49,7 +49,7 @@ class Anchor:
 
 
 @dataclass(eq=False, slots=True)
-class Sequence:
+class Concatenation:
     """One item after the other, at least one."""
 
     items: tuple[Item, ...]
@@ -71,7 +71,7 @@ class Repeat:
     high: int | None
 
 
-Composite = Sequence | Alternation | Repeat
+Composite = Concatenation | Alternation | Repeat
 Item = Text | Characters | Anchor | Composite
 
 EMPTY = Text("")

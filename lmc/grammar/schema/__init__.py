@@ -2,6 +2,6 @@
 
 from lmc.grammar.schema.compiling import is_recursive, node_of, to_node
 from lmc.grammar.schema.documents.errors import RecursiveSchemaError
-from lmc.grammar.schema.documents.ignoring import Misspelt, Remark, remark_of
+from lmc.grammar.schema.documents.ignoring import Misspelt, SchemaRemark, remark_of
 
-__all__ = ["Misspelt", "RecursiveSchemaError", "Remark", "is_recursive", "node_of", "remark_of", "to_node"]
+__all__ = ["Misspelt", "RecursiveSchemaError", "SchemaRemark", "is_recursive", "node_of", "remark_of", "to_node"]

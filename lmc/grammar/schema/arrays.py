@@ -6,12 +6,12 @@ from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.documents.errors import Pointer, recursive, refusal
 from lmc.grammar.schema.shapes.negation import negated
 from lmc.grammar.schema.shapes.shapes import Contains, Goal, Shape
-from lmc.grammar.schema.uniqueness import Building, unique_items
+from lmc.grammar.schema.uniqueness import ListBuilder, unique_items
 
 MAX_COUNTED = 10_000  # items times those that meet `contains`
 
 
-def array_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
+def array_node(shape: Shape, builder: ListBuilder, pointer: Pointer) -> Node:
     """The arrays that meet a shape.
 
     Raises ``ConstraintError`` for what is not regular: items of which nothing is said, items that differ out of an
@@ -53,11 +53,11 @@ def array_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
     return _brackets(builder, _items(builder, slots, item, max(low, 1), high), low)
 
 
-def _brackets(builder: Building, inner: Node, low: int) -> Node:
+def _brackets(builder: ListBuilder, inner: Node, low: int) -> Node:
     return builder.layout.brackets(b"[]", inner, may_be_empty=low == 0)
 
 
-def _items(builder: Building, slots: list[Node], item: Node, low: int, high: int | None) -> Node:
+def _items(builder: ListBuilder, slots: list[Node], item: Node, low: int, high: int | None) -> Node:
     """``low`` (at least 1) to ``high`` items: those of the slots, then others."""
     arena, comma = builder.arena, builder.layout.comma
     if high is not None and high < low:
@@ -76,7 +76,7 @@ def _items(builder: Building, slots: list[Node], item: Node, low: int, high: int
     return arena.concat(slots[0], node)
 
 
-def _containing(shape: Shape, builder: Building, rest: Goal, low: int, high: int | None) -> Node:
+def _containing(shape: Shape, builder: ListBuilder, rest: Goal, low: int, high: int | None) -> Node:
     """Arrays of items of one kind, with so many that meet another schema as well."""
     pointer = shape.contains[0].schema.pointer
     item = builder.node(rest, pointer)
@@ -89,7 +89,7 @@ def _containing(shape: Shape, builder: Building, rest: Goal, low: int, high: int
     return _brackets(builder, parts[0] if len(parts) == 1 else builder.intersection(parts, pointer), low)
 
 
-def _hit_and_miss(builder: Building, rest: Goal, item: Node, contains: Contains) -> tuple[Node, Node]:
+def _hit_and_miss(builder: ListBuilder, rest: Goal, item: Node, contains: Contains) -> tuple[Node, Node]:
     """Items that are counted, and items that need not be or must not be."""
     sub = contains.schema
     hit = builder.node((*rest, sub), sub.pointer)
@@ -97,7 +97,7 @@ def _hit_and_miss(builder: Building, rest: Goal, item: Node, contains: Contains)
     return hit, item if contains.high is None else builder.node((*rest, negated(sub)), sub.pointer)
 
 
-def _hits(builder: Building, items: tuple[Node, Node], contains: Contains, low: int, high: int | None) -> Node:
+def _hits(builder: ListBuilder, items: tuple[Node, Node], contains: Contains, low: int, high: int | None) -> Node:
     """``low`` to ``high`` items, hits or misses, at least one, ``contains.low`` to ``contains.high`` of them hits."""
     arena, comma = builder.arena, builder.layout.comma
     hit, miss = items

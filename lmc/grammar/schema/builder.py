@@ -19,7 +19,7 @@ from lmc.grammar.schema.documents.errors import (
     recursive,
     refusal,
 )
-from lmc.grammar.schema.layout import Layout, Whitespace
+from lmc.grammar.schema.layout import Punctuation, Whitespace
 from lmc.grammar.schema.numbers.numbers import Numbers
 from lmc.grammar.schema.objects import object_node
 from lmc.grammar.schema.shapes.expanding import MAX_DEPTH, Expander
@@ -46,14 +46,14 @@ from lmc.grammar.schema.values import (
 from lmc.ir.errors import ConstraintError
 
 
-class Builder:
+class SchemaBuilder:
     """Makes the nodes of one schema in one arena."""
 
     def __init__(
         self, document: Document, arena: Arena, whitespace: Whitespace, narrowed: dict[str, str] | None = None
     ) -> None:
         self.arena = arena
-        self.layout = Layout(arena, whitespace)
+        self.layout = Punctuation(arena, whitespace)
         self.strings = Strings(arena, self._embedded)
         self.numbers = Numbers(arena)
         self.expander = Expander(document)
@@ -68,7 +68,7 @@ class Builder:
         self._conflicts: dict[tuple[int, ...], tuple[Pointer, bool]] = {}
         self._derivatives = Derivatives(arena)
         self._culprit: Culprit = Culprit(arena)
-        self._inner: Builder | None = None
+        self._inner: SchemaBuilder | None = None
         self._contents: dict[Node, Node] = {}
         self._plain: dict[str, Node] = {}
         self._made: dict[tuple[int, ...], Node | None] = {}
@@ -300,7 +300,7 @@ class Builder:
         return {key: value for key, value in shape.allowed.items() if meets(value, shape, self)}
 
 
-class _InnerBuilder(Builder):
+class _InnerBuilder(SchemaBuilder):
     """Builds the JSON in a string, where a schema that leaves open what a value is stands for values of some depth."""
 
     def node(self, goal: Goal, pointer: Pointer) -> Node:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
-from lmc.grammar.schema.builder import Builder
+from lmc.grammar.schema.builder import SchemaBuilder
 from lmc.grammar.schema.documents.documents import Document
 from lmc.grammar.schema.documents.errors import RecursiveSchemaError
 from lmc.grammar.schema.layout import Whitespace
@@ -27,7 +27,7 @@ def to_node(
     Args:
         schema: JSON Schema 2020-12, as parsed JSON. Nothing of it is fetched.
         arena: makes the nodes.
-        whitespace: "compact": none; "flexible": spaces and indented lines, as printers write them; see ``Layout``.
+        whitespace: "compact": none; "flexible": spaces and indented lines, as printers write them; see ``Punctuation``.
         narrowed: takes the keywords that are enforced by fewer values than they allow, by their JSON pointers.
 
     Raises:
@@ -35,7 +35,7 @@ def to_node(
         ConstraintError: a keyword is unknown, wrong, or can't be enforced (``pointer`` says which); no value meets the
             schema; the arena's budget is used up.
     """
-    return Builder(Document(schema), arena, whitespace, narrowed).whole()
+    return SchemaBuilder(Document(schema), arena, whitespace, narrowed).whole()
 
 
 def node_of(schema: dict[str, Any] | bool, *, whitespace: Whitespace = "compact") -> tuple[Node, Arena, dict[str, str]]:

@@ -13,7 +13,7 @@ from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.documents.errors import Pointer
-from lmc.grammar.schema.layout import Layout
+from lmc.grammar.schema.layout import Punctuation
 from lmc.grammar.schema.shapes.shapes import Shape
 from lmc.grammar.schema.strings.alphabet import JSON, any_character
 from lmc.grammar.schema.strings.strings import Strings
@@ -28,11 +28,11 @@ class Other(NamedTuple):
     value: Node
 
 
-class Building(Protocol):
-    """The used part of ``Builder``."""
+class KeyBuilder(Protocol):
+    """The used part of ``SchemaBuilder``."""
 
     arena: Arena
-    layout: Layout
+    layout: Punctuation
     strings: Strings
 
     def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
@@ -40,7 +40,7 @@ class Building(Protocol):
         ...
 
 
-def one_property(others: list[Other], builder: Building) -> Node:
+def one_property(others: list[Other], builder: KeyBuilder) -> Node:
     """One of these properties."""
     return _one_of(
         [Other(builder.strings.contents(Shape()), each.value) if each.contents is None else each for each in others],
@@ -48,7 +48,7 @@ def one_property(others: list[Other], builder: Building) -> Node:
     )
 
 
-def two_properties(others: list[Other], builder: Building, most: int | None, pointer: Pointer) -> Node:
+def two_properties(others: list[Other], builder: KeyBuilder, most: int | None, pointer: Pointer) -> Node:
     """Two or more of these properties, up to ``most``, with commas, two of which have different keys."""
     arena, comma = builder.arena, builder.layout.comma
     any_text = arena.repeat(any_character(), 0, None)
@@ -110,7 +110,7 @@ def _held(others: list[Other], texts: Node, arena: Arena) -> list[Other]:
     ]
 
 
-def _one_of(others: list[Other], builder: Building) -> Node:
+def _one_of(others: list[Other], builder: KeyBuilder) -> Node:
     pairs: list[Node] = []
     for contents, value in others:
         assert contents is not None

@@ -12,7 +12,7 @@ MAX_SPACES = 40
 MAX_TABS = 10
 
 
-class Layout:
+class Punctuation:
     """The punctuation of one arena.
 
     ``compact``: no white space. ``flexible``: that of JSON printers, and no more, because a model may repeat

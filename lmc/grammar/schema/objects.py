@@ -16,8 +16,8 @@ from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.distinct_keys import Other, one_property, two_properties
 from lmc.grammar.schema.documents.errors import Pointer, Subschema, UndescribedError, recursive, refusal
-from lmc.grammar.schema.layout import Layout
-from lmc.grammar.schema.shapes.shapes import Count, Goal, Members, Shape, Some, of_schemas
+from lmc.grammar.schema.layout import Punctuation
+from lmc.grammar.schema.shapes.shapes import Goal, LengthBound, PropertyRules, Shape, Some, of_schemas
 from lmc.grammar.schema.strings.strings import Strings
 from lmc.grammar.schema.values import string_text
 
@@ -27,11 +27,11 @@ MAX_CASES = 500  # of which property it is that has to be there
 _PAIR = b"{}"
 
 
-class Building(Protocol):
-    """The used part of ``Builder``."""
+class ObjectBuilder(Protocol):
+    """The used part of ``SchemaBuilder``."""
 
     arena: Arena
-    layout: Layout
+    layout: Punctuation
     strings: Strings
     conflict: Pointer
     leaves_out: bool
@@ -62,7 +62,7 @@ class Building(Protocol):
         ...
 
 
-class Member(NamedTuple):
+class Property(NamedTuple):
     """A property that may be produced: its name with quotes, and its value."""
 
     name: bytes
@@ -70,7 +70,7 @@ class Member(NamedTuple):
     is_required: bool
 
 
-def object_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
+def object_node(shape: Shape, builder: ObjectBuilder, pointer: Pointer) -> Node:
     """The objects that meet a shape.
 
     Raises ``RecursiveSchemaError`` where nothing describes the properties, ``UndescribedError`` where nothing describes
@@ -96,7 +96,7 @@ def object_node(shape: Shape, builder: Building, pointer: Pointer) -> Node:
     return node
 
 
-def _cases(shape: Shape, builder: Building) -> Iterator[tuple[Shape, tuple[Some, ...]]]:
+def _cases(shape: Shape, builder: ObjectBuilder) -> Iterator[tuple[Shape, tuple[Some, ...]]]:
     """The cases of which declared property it is that has to be there, without those that are seen to be impossible.
 
     With each the demands that an additional property is left to meet.
@@ -121,26 +121,26 @@ def _cases(shape: Shape, builder: Building) -> Iterator[tuple[Shape, tuple[Some,
             case = made.copy()
             case.required += ((name, names.pointer),)
             if value.schema is not True:
-                case.members += (Members({name: value}, [], None),)
+                case.members += (PropertyRules({name: value}, [], None),)
             cases.append((case, tuple(others), hits))
             if value.schema is True:  # in the cases that follow this one is not there
                 made = made.copy()
-                made.members += (Members({name: Subschema(False, names.pointer)}, [], None),)
+                made.members += (PropertyRules({name: Subschema(False, names.pointer)}, [], None),)
         stack += [(made, tuple(others), (*hits, some[0])), *reversed(cases)]
 
 
-def _is_met(value: Subschema, shape: Shape, name: str, builder: Building) -> bool:
+def _is_met(value: Subschema, shape: Shape, name: str, builder: ObjectBuilder) -> bool:
     """Return whether a required property meets a schema because it is asked to."""
     return value.schema is True or any(sub.schema is value.schema for sub in shape.member_goal(name, builder.strings))
 
 
-def _object(shape: Shape, hits: tuple[Some, ...], builder: Building, pointer: Pointer) -> Node:
+def _object(shape: Shape, hits: tuple[Some, ...], builder: ObjectBuilder, pointer: Pointer) -> Node:
     """The objects that meet a shape, the last of their properties an additional one that meets ``hits``, if any."""
     if not hits and not shape.members and not shape.required and (not shape.max_members or shape.max_members.value):
         raise recursive(pointer, "the object may have any properties")
     required = dict(shape.required)
     names = _Names(shape, builder)
-    members: list[Member] = []
+    members: list[Property] = []
     for name in names.declared:
         goal = shape.member_goal(name, builder.strings)
         if not goal and name not in required:
@@ -149,7 +149,7 @@ def _object(shape: Shape, hits: tuple[Some, ...], builder: Building, pointer: Po
         conflict = builder.conflict
         value = builder.node(goal, where) if names.are_allowed(name) else builder.arena.empty
         if value is not builder.arena.empty:
-            members.append(Member(string_text(name, where), value, name in required))
+            members.append(Property(string_text(name, where), value, name in required))
         elif name in required:
             return builder.arena.empty
         else:
@@ -171,7 +171,7 @@ def _object(shape: Shape, hits: tuple[Some, ...], builder: Building, pointer: Po
 class _Names:
     """The keys of an object: those that the schema names, and sets of others."""
 
-    def __init__(self, shape: Shape, builder: Building) -> None:
+    def __init__(self, shape: Shape, builder: ObjectBuilder) -> None:
         self._shape = shape
         self._builder = builder
         listed = builder.key_list(shape.names) if shape.names else None
@@ -246,7 +246,9 @@ class _Names:
         return self._builder.arena.intersection(parts) if parts else None
 
 
-def _braces(shape: Shape, builder: Building, members: list[Member], others: list[Other], hit: Node | None) -> Node:
+def _braces(
+    shape: Shape, builder: ObjectBuilder, members: list[Property], others: list[Other], hit: Node | None
+) -> Node:
     """The members in their order and any number of others, within the bounds on how many there are.
 
     ``hit``, if not None, is a property that comes behind all of them.
@@ -320,11 +322,11 @@ def _braces(shape: Shape, builder: Building, members: list[Member], others: list
     return layout.opened(_PAIR, arena.union(firsts))
 
 
-def _at(count: Count | None) -> Pointer:
+def _at(count: LengthBound | None) -> Pointer:
     return None if count is None else count.pointer
 
 
-def _uncounted(builder: Building, members: list[Member], end: Node) -> list[list[Node]]:
+def _uncounted(builder: ObjectBuilder, members: list[Property], end: Node) -> list[list[Node]]:
     """Return what follows each member, as parts, where it is the first; from the last on. ``end`` follows the last.
 
     Only of members that may be first. Required members in a row are put together at once.
@@ -345,7 +347,9 @@ def _uncounted(builder: Building, members: list[Member], end: Node) -> list[list
     return rests
 
 
-def _counted(builder: Building, members: list[Member], after: list[Node], *, is_bounded: bool) -> list[list[Node]]:
+def _counted(
+    builder: ObjectBuilder, members: list[Property], after: list[Node], *, is_bounded: bool
+) -> list[list[Node]]:
     """The same where it matters how many members there are: ``after[count]`` follows ``count`` members."""
     arena, later_key = builder.arena, builder.layout.later_key
     top = len(after) - 1

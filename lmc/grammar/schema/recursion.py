@@ -10,12 +10,12 @@ from typing import Any
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node, references
-from lmc.grammar.schema.builder import Builder
+from lmc.grammar.schema.builder import SchemaBuilder
 from lmc.grammar.schema.documents.documents import Document
 from lmc.grammar.schema.documents.errors import Pointer, RecursiveSchemaError, Subschema, UndescribedError, refusal
 from lmc.grammar.schema.layout import Whitespace
 from lmc.grammar.schema.linking import ends, linked
-from lmc.grammar.schema.shapes.shapes import Goal, Items, Members, Shape
+from lmc.grammar.schema.shapes.shapes import Goal, ItemRules, PropertyRules, Shape
 from lmc.grammar.schema.values import ARRAY, OBJECT
 from lmc.ir.errors import ConstraintError
 
@@ -50,7 +50,7 @@ def _any_value() -> dict[str, Any]:
     return value
 
 
-class _RecursiveBuilder(Builder):
+class _RecursiveBuilder(SchemaBuilder):
     """Builds goals that come up within themselves, and those that leave open what a value is.
 
     Whether a definition has a finite value is known when all are built. Where nothing was left of it ``before``,
@@ -130,12 +130,12 @@ class _RecursiveBuilder(Builder):
         """A shape that says of parts of which nothing is said that they are any JSON value."""
         made, anything = shape.copy(), Subschema(self._any, pointer)
         if shape.meant & ARRAY and not shape.item_goal(max((len(each.prefix) for each in shape.items), default=0)):
-            made.items = (*shape.items, Items([], anything))
+            made.items = (*shape.items, ItemRules([], anything))
         if shape.meant & OBJECT and not shape.has_rest and _opens(shape):
             described = Subschema(True, pointer)
             named = dict.fromkeys(shape.declared(), described)
             patterns = [(pattern, described) for members in shape.members for pattern, _ in members.patterns]
-            made.members = (*shape.members, Members(named, patterns, anything))
+            made.members = (*shape.members, PropertyRules(named, patterns, anything))
         return made
 
 

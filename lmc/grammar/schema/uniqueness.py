@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.documents.errors import Pointer, Subschema, json_pointer, refusal
-from lmc.grammar.schema.layout import Layout
+from lmc.grammar.schema.layout import Punctuation
 from lmc.grammar.schema.shapes.expanding import Expander
 from lmc.grammar.schema.shapes.shapes import Goal, Shape
 from lmc.grammar.schema.values import OBJECT, STRING, class_of
@@ -29,11 +29,11 @@ Values = dict[Hashable, Any]
 """Values by what tells equal ones."""
 
 
-class Building(Protocol):
-    """The used part of ``Builder``."""
+class ListBuilder(Protocol):
+    """The used part of ``SchemaBuilder``."""
 
     arena: Arena
-    layout: Layout
+    layout: Punctuation
     expander: Expander
     narrowed: dict[str, str]
 
@@ -58,7 +58,7 @@ class Building(Protocol):
         ...
 
 
-def unique_items(shape: Shape, builder: Building, low: int, high: int | None) -> Node:
+def unique_items(shape: Shape, builder: ListBuilder, low: int, high: int | None) -> Node:
     """``low`` to ``high`` different items, at least one, with commas.
 
     Of more than ``MAX_ANY_ORDER`` listed values they are in the order of the list. Of strings, and of objects with a
@@ -96,7 +96,7 @@ def _endless(pointer: Pointer) -> Exception:
     )
 
 
-def _of_kinds(shape: Shape, builder: Building, low: int, high: int | None) -> Node:
+def _of_kinds(shape: Shape, builder: ListBuilder, low: int, high: int | None) -> Node:
     """Items without end, told apart by the kind of one character of a string."""
     goal = shape.item_goal(0)
     classes = builder.classes(goal)
@@ -140,7 +140,7 @@ def _kind(kind: int, count: int, at: str, name: str | None) -> Subschema:
 class _Tuple:
     """Items by place (``goals``), and others out of a list behind them."""
 
-    def __init__(self, shape: Shape, builder: Building, goals: list[Goal], rest: Values) -> None:
+    def __init__(self, shape: Shape, builder: ListBuilder, goals: list[Goal], rest: Values) -> None:
         self._builder, self._goals, self._pointer = builder, goals, shape.unique
         self._lists = [*map(builder.listed, goals), *[rest] * len(rest)]
         self._later: list[set[Hashable]] = [set()]
@@ -194,7 +194,7 @@ class _Tuple:
                 yield self._builder.literal(value), used | {key}
 
 
-def _any_order(builder: Building, values: list[Node], low: int, high: int) -> Node:
+def _any_order(builder: ListBuilder, values: list[Node], low: int, high: int) -> Node:
     arena, comma = builder.arena, builder.layout.comma
     made: dict[int, Node] = {}
 
@@ -217,7 +217,7 @@ def _any_order(builder: Building, values: list[Node], low: int, high: int) -> No
     return arena.union(arena.concat(value, after(1 << index)) for index, value in enumerate(values))
 
 
-def _ordered(builder: Building, values: list[Node], low: int, high: int, pointer: Pointer) -> Node:
+def _ordered(builder: ListBuilder, values: list[Node], low: int, high: int, pointer: Pointer) -> Node:
     arena, comma = builder.arena, builder.layout.comma
     top = high if high < len(values) else low
     if top > 1 and len(values) * top > MAX_COUNTED:

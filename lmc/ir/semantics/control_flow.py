@@ -21,7 +21,7 @@ The number is that of the round or the element, None where the region runs at mo
 """
 
 
-class Left(BaseException):
+class ProgramLeft(BaseException):
     """The run came to ``op``, which ends the program in a region; ``RunRegion`` raises it. Nothing catches it."""
 
     def __init__(self, op: Op) -> None:
@@ -99,7 +99,7 @@ def catches(op: TryOp, error: BaseException) -> bool:
     """Return True if a ``cf.try`` turns ``error`` into values."""
     if isinstance(error, LmcError) and error.ends_run:
         return False
-    return isinstance(error, Exception) or (op.base and not isinstance(error, Left))
+    return isinstance(error, Exception) or (op.base and not isinstance(error, ProgramLeft))
 
 
 def caught_results(op: TryOp, error: BaseException, environment: Environment) -> tuple[Any, ...]:

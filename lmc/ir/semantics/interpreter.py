@@ -66,7 +66,7 @@ def interpret(
     try:
         machine.run_ops(body)
         end = body.terminator
-    except control_flow.Left as left:
+    except control_flow.ProgramLeft as left:
         end = left.op
     except Exception as error:
         if machine.failed is not None:
@@ -189,12 +189,12 @@ class _Machine:
         self.environment.update(zip(op.results, results, strict=True))
 
     def _region(self, block: Block, arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """Return what a region's terminator lists. Raises ``Left`` where it leaves the program."""
+        """Return what a region's terminator lists. Raises ``ProgramLeft`` where it leaves the program."""
         self.environment.update(zip(block.parameters, arguments, strict=True))
         self.run_ops(block)
         end = block.terminator
         if isinstance(end, LEAVING):
-            raise control_flow.Left(end)
+            raise control_flow.ProgramLeft(end)
         return control_flow.region_results(end, self.environment)
 
     def _results(self, op: Op) -> tuple[Any, ...]:

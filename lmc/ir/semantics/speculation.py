@@ -22,7 +22,7 @@ Place = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class CondRegion:
     """A region of a ``cf.cond`` that a call is in.
 
     ``rounds`` are those of the loops between the op that was looked into and the conditional.
@@ -54,7 +54,7 @@ class CallAhead:
     call: HostCallOp
     arguments: tuple[Attribute | Value, ...]
     unknown: tuple[Value, ...]
-    arms: tuple[Arm, ...]
+    arms: tuple[CondRegion, ...]
     rounds: Place
     reads: bool
     obstacle: str | None
@@ -107,7 +107,7 @@ def calls_ahead(op: RegionOp, is_wanted: IsWanted, objects: Objects) -> Iterator
 class _Way:
     """The path of the walk to a block."""
 
-    arms: tuple[Arm, ...] = ()
+    arms: tuple[CondRegion, ...] = ()
     rounds: Place = ()
     written: str | None = None
     obstacle: str | None = None
@@ -130,7 +130,7 @@ class _Walk:
     def op(self, op: RegionOp, way: _Way) -> Iterator[CallAhead]:
         if isinstance(op, CondOp):
             for region in op.regions:
-                arm = Arm(op, region, way.rounds)
+                arm = CondRegion(op, region, way.rounds)
                 obstacle = None if arm.is_predicted else "its way is not the likely one"
                 inner = replace(way, arms=(*way.arms, arm), obstacle=way.obstacle or obstacle)
                 yield from self._block(region, inner)

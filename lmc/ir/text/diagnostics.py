@@ -11,7 +11,7 @@ _BEFORE_CARET = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """A text and the name of the file it came from."""
 
     filename: str

@@ -12,7 +12,7 @@ from lark import Token, Tree
 
 from lmc.ir.core import Attribute
 from lmc.ir.errors import ParseError
-from lmc.ir.text.diagnostics import Source, shown
+from lmc.ir.text.diagnostics import SourceText, shown
 from lmc.ir.types import SIMPLE_TYPES, Type, json_of, list_of
 
 Node = Tree[Token]
@@ -31,7 +31,7 @@ _SHORT_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n
 class LiteralReader:
     """Reads the small pieces of one text; every method raises ``ParseError`` with the place in ``source``."""
 
-    source: Source
+    source: SourceText
 
     def error(self, token: Token, cause: str, remedy: str) -> ParseError:
         """An error about ``token``."""

@@ -16,7 +16,7 @@ from lark import exceptions
 from lmc.ir.core import Op
 from lmc.ir.errors import ParseError, VerifyError
 from lmc.ir.module import Module
-from lmc.ir.text.diagnostics import Source, shown
+from lmc.ir.text.diagnostics import SourceText, shown
 from lmc.ir.text.reader import read_module
 from lmc.ir.verify.verifier import verify
 
@@ -49,7 +49,7 @@ def parse(text: str, filename: str = "<text>") -> Module:
     Raises ``ParseError`` where the text is no module, is larger than ``MAX_BYTES`` or nested deeper than
     ``MAX_NESTING`` brackets.
     """
-    return _read(Source(filename, text), {})
+    return _read(SourceText(filename, text), {})
 
 
 def parse_verified(text: str, filename: str = "<text>") -> Module:
@@ -58,7 +58,7 @@ def parse_verified(text: str, filename: str = "<text>") -> Module:
     Raises ``ParseError`` as ``parse`` does, and where an op breaks a rule of the IR; ``VerifyError`` where it is no
     single op that does.
     """
-    source = Source(filename, text)
+    source = SourceText(filename, text)
     places: dict[Op, lark.Token] = {}
     module = _read(source, places)
     try:
@@ -72,7 +72,7 @@ def parse_verified(text: str, filename: str = "<text>") -> Module:
     return module
 
 
-def _read(source: Source, places: dict[Op, lark.Token]) -> Module:
+def _read(source: SourceText, places: dict[Op, lark.Token]) -> Module:
     _check_size(source)
     _check_nesting(source)
     try:
@@ -88,7 +88,7 @@ def _grammar() -> lark.Lark:
     return lark.Lark(definition, parser="lalr", lexer="contextual", maybe_placeholders=True)
 
 
-def _check_size(source: Source) -> None:
+def _check_size(source: SourceText) -> None:
     if len(source.text) * 4 <= MAX_BYTES or len(source.text.encode("utf-8", "surrogatepass")) <= MAX_BYTES:
         return
     raise source.error(
@@ -96,7 +96,7 @@ def _check_size(source: Source) -> None:
     )
 
 
-def _check_nesting(source: Source) -> None:
+def _check_nesting(source: SourceText) -> None:
     depth = 0
     for match in _BRACKETS.finditer(source.text):
         character = source.text[match.start()]
@@ -112,7 +112,7 @@ def _check_nesting(source: Source) -> None:
             )
 
 
-def _syntax_error(source: Source, error: exceptions.UnexpectedInput) -> ParseError:
+def _syntax_error(source: SourceText, error: exceptions.UnexpectedInput) -> ParseError:
     if isinstance(error, exceptions.UnexpectedToken):
         token = error.token
         expected = _readable(error.expected)

@@ -13,15 +13,15 @@ import lmc.ir.dialects.section_ops  # noqa: F401  # pyright: ignore[reportUnused
 from lmc.ir.core import Block, Constraint, Effect, HostFunction, Op, Value, op_class
 from lmc.ir.errors import Location, ParseError
 from lmc.ir.module import Function, Module
-from lmc.ir.op_schema import Field, Layout, layout_of, nearest_op_names
-from lmc.ir.text.diagnostics import Source, shown
+from lmc.ir.op_schema import Field, OpSchema, layout_of, nearest_op_names
+from lmc.ir.text.diagnostics import SourceText, shown
 from lmc.ir.text.literals import Branch, LiteralReader, Node, children, nodes, token_of
 from lmc.ir.types import Type
 
 _CONSTRAINT_ATTRIBUTES = ("digest", "whitespace")
 
 
-def read_module(tree: Node, source: Source, places: dict[Op, Token] | None = None) -> Module:
+def read_module(tree: Node, source: SourceText, places: dict[Op, Token] | None = None) -> Module:
     """The module of a tree that ``lmir.lark`` gave. Raises ``ParseError``. ``places`` takes the name of each op."""
     read = LiteralReader(source)
     places = {} if places is None else places
@@ -153,7 +153,7 @@ class _FunctionReader:
 class _FieldsReader:
     """Gives the operands, attributes and regions of one op the fields that its class declares; see ``found``."""
 
-    def __init__(self, read: LiteralReader, scope: _FunctionReader, op: Token, layout: Layout) -> None:
+    def __init__(self, read: LiteralReader, scope: _FunctionReader, op: Token, layout: OpSchema) -> None:
         self.found: dict[str, Any] = {}
         self._read = read
         self._scope = scope

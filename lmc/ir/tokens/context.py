@@ -20,7 +20,7 @@ from functools import lru_cache
 from lmc.ir.cached import cached_property
 from lmc.ir.engine.protocol import Generation
 from lmc.ir.errors import CaptureError, ContextLengthError, InputError
-from lmc.ir.tokens.template import ChatTemplate, Message, Slot
+from lmc.ir.tokens.template import ChatTemplate, Message, TurnSlot
 from lmc.ir.tokens.tokenizer import SpecialToken, Tokenizer
 from lmc.ir.tokens.tokens import Generated, Part, Tokens, common_length, parts_text
 from lmc.ir.wording import with_article
@@ -287,7 +287,7 @@ class Context:
     def _fill(self, rendered: str) -> list[Part | SpecialToken]:
         filled: list[Part | SpecialToken] = []
         for segment in self.template.segments(rendered):
-            if not isinstance(segment, Slot):
+            if not isinstance(segment, TurnSlot):
                 filled.append(segment)
                 continue
             filled.extend(self.turns[segment.index] or ())

@@ -43,13 +43,13 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class TurnSlot:
     """The place in a rendered prompt where the parts of turn ``index`` belong."""
 
     index: int
 
 
-Segment = str | SpecialToken | Slot
+Segment = str | SpecialToken | TurnSlot
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class ChatTemplate:
         segments: list[Segment] = []
         for index, piece in enumerate(_SLOTS.split(rendered)):
             if index % 2:
-                segments.append(Slot(int(piece)))
+                segments.append(TurnSlot(int(piece)))
                 continue
             if _SLOT in piece:
                 raise _cut_error()

@@ -15,7 +15,7 @@ from lmc.ir.dialects.core_ops import BreakOp, HostCallOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.errors import VerifyError
 from lmc.ir.module import Function, Module
-from lmc.ir.op_schema import MAX_INTEGER_BITS, Field, Layout, exceeds_bounds, is_tuple_of_values, layout_of
+from lmc.ir.op_schema import MAX_INTEGER_BITS, Field, OpSchema, exceeds_bounds, is_tuple_of_values, layout_of
 from lmc.ir.semantics.live import hosts_of
 from lmc.ir.text.printer import print_name, print_symbol, print_type, print_value
 from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
@@ -206,7 +206,7 @@ class _FunctionVerifier:
             if name not in self._hosts:
                 raise op.fail(f"no host function is called {print_symbol(name)}", "declare it at the top of the module")
 
-    def _check_fields(self, op: Op, layout: Layout) -> None:
+    def _check_fields(self, op: Op, layout: OpSchema) -> None:
         if not is_tuple_of_values(op.results):
             raise op.fail("results are a tuple of values")
         for value in op.results:

@@ -12,7 +12,7 @@ from lmc.ir.errors import InputError
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.hoist_prefixes.branches import User
 from lmc.passes.hoist_prefixes.loop_motion import move_invariants
-from lmc.passes.hoist_prefixes.prefix_tree import Node, PrefixTree
+from lmc.passes.hoist_prefixes.prefix_tree import PrefixNode, PrefixTree
 from lmc.passes.hoist_prefixes.prefix_walk import PrefixWalk
 from lmc.passes.kv_liveness.kv_hints import without_hints
 
@@ -100,7 +100,7 @@ class _Remarks:
         again = "the same in every round" if "loop" in op.NAME else "the same for every element"
         self.owner.applied(self.context, op.location, f"{what} {again}: computed once before {op.NAME}")
 
-    def prefilled(self, node: Node) -> None:
+    def prefilled(self, node: PrefixNode) -> None:
         """The prefix that ends at ``node`` is computed ahead."""
         reasons: list[str] = []
         if len(node.branches) > 1 or any(branch.requests > 1 for branch in node.branches):
@@ -116,7 +116,7 @@ class _Remarks:
             saved_tokens=node.gained.tokens * node.computed_again,
         )
 
-    def short(self, node: Node) -> None:
+    def short(self, node: PrefixNode) -> None:
         """The prefix that ends at ``node`` is too short."""
         self.owner.missed(
             self.context,

@@ -53,8 +53,8 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """A user of a prefix: ``requests`` each time, perhaps several times; ``arm`` as for ``Member``."""
+class PrefixUse:
+    """A user of a prefix: ``requests`` each time, perhaps several times; ``arm`` as for ``ContextUser``."""
 
     requests: int = 1
     repeats: bool = False
@@ -67,7 +67,7 @@ class Branch:
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class PrefixNode:
     """A prefix: that of ``parent`` followed by ``parts``; the root is the context itself.
 
     ``opens`` is the role of the turn that begins with ``parts``. ``members`` counts the users below, ``branches`` are
@@ -75,7 +75,7 @@ class Node:
     nearest prefix above that is computed once anyway.
     """
 
-    parent: Node | None
+    parent: PrefixNode | None
     parts: Parts
     opens: str | None
     measure: Measure
@@ -84,7 +84,7 @@ class Node:
     members: int
     location: Location | None
     prefilled: bool = False
-    branches: list[Branch] = field(default_factory=list[Branch])
+    branches: list[PrefixUse] = field(default_factory=list[PrefixUse])
     leaves_batch: bool = False
 
     @property
@@ -113,7 +113,7 @@ class Node:
 
 
 @dataclass(eq=False, slots=True)
-class Member:
+class ContextUser:
     """User ``index`` of the context, which appends ``text``; ``part`` and ``offset`` are its position in it.
 
     ``tail`` is text after that which nobody can share. ``repeats``: the user may run several times. ``arm`` is its
@@ -162,8 +162,8 @@ class Member:
 class _Group:
     """Members that agree on everything up to ``node`` and on ``pending`` after it."""
 
-    members: list[Member]
-    node: Node
+    members: list[ContextUser]
+    node: PrefixNode
     pending: Parts
     splits: int
     past_constant: bool
@@ -173,16 +173,16 @@ class _Group:
 class PrefixTree:
     """Groups ``members`` under ``root``: ``place[index]`` is a user's node and the text it still appends itself."""
 
-    root: Node
+    root: PrefixNode
     minimum_tokens: int
     counter: Counter
-    nodes: list[Node] = field(default_factory=list[Node])
-    place: dict[int, tuple[Node, Parts]] = field(default_factory=dict[int, tuple[Node, Parts]])
+    nodes: list[PrefixNode] = field(default_factory=list[PrefixNode])
+    place: dict[int, tuple[PrefixNode, Parts]] = field(default_factory=dict[int, tuple[PrefixNode, Parts]])
 
-    def build(self, members: Iterable[Member]) -> None:
+    def build(self, members: Iterable[ContextUser]) -> None:
         """Make the nodes, parents first."""
         self.nodes.append(self.root)
-        by_role: dict[str | None, list[Member]] = {}
+        by_role: dict[str | None, list[ContextUser]] = {}
         for member in members:
             by_role.setdefault(member.role, []).append(member)
         work = [_Group(group, self.root, (), 0, past_constant=False) for group in by_role.values()]
@@ -214,7 +214,7 @@ class PrefixTree:
             return [found for group_ in parted for found in self._attach(_Group(group_, node, pending, 0, True))]
         return [_Group(found, node, pending, group.splits + 1, past_constant=True) for found in parted]
 
-    def _node(self, members: list[Member], node: Node, parts: Parts) -> Node | None:
+    def _node(self, members: list[ContextUser], node: PrefixNode, parts: Parts) -> PrefixNode | None:
         """A new node below ``node``, if one is worth its step: either in place of a prefill there, or long enough."""
         if not parts:
             return None
@@ -227,7 +227,9 @@ class PrefixTree:
         if not worth:
             return None
         constant = node.constant and not any(isinstance(part, Value) for part in parts)
-        made = Node(node, parts, opens, node.measure + length, covered, constant, len(members), members[0].location)
+        made = PrefixNode(
+            node, parts, opens, node.measure + length, covered, constant, len(members), members[0].location
+        )
         self.nodes.append(made)
         return made
 
@@ -255,7 +257,7 @@ def joined(parts: Sequence[str | Value]) -> Parts:
     return tuple(found)
 
 
-def _advance_common(members: list[Member], *, literal_only: bool) -> Parts:
+def _advance_common(members: list[ContextUser], *, literal_only: bool) -> Parts:
     """Return the longest common prefix of the rests of all ``members``, and advance them past it."""
     shared: list[str | Value] = []
     while True:
@@ -284,8 +286,8 @@ def _common_prefix(left: str, right: str) -> str:
     return left[:low]
 
 
-def _by_next(members: list[Member]) -> list[list[Member]]:
-    groups: dict[str | Value | None, list[Member]] = {}
+def _by_next(members: list[ContextUser]) -> list[list[ContextUser]]:
+    groups: dict[str | Value | None, list[ContextUser]] = {}
     for member in members:
         head = member.head
         groups.setdefault(head[0] if isinstance(head, str) else head, []).append(member)

@@ -19,7 +19,7 @@ from lmc.passes.hoist_prefixes.branches import (
     same_in_every_instance,
     users_that_call,
 )
-from lmc.passes.hoist_prefixes.prefix_tree import Branch, Counter, Member, Node, Parts, PrefixTree, joined
+from lmc.passes.hoist_prefixes.prefix_tree import ContextUser, Counter, Parts, PrefixNode, PrefixTree, PrefixUse, joined
 from lmc.passes.rewriting.new_ops import FreshNames, make_op, with_ops
 
 # Turns of the assistant may open differently for generation than in a transcript, so their text is not cut.
@@ -32,9 +32,9 @@ class Remarks(Protocol):
     @property
     def context(self) -> Counter: ...
 
-    def prefilled(self, node: Node) -> None: ...
+    def prefilled(self, node: PrefixNode) -> None: ...
 
-    def short(self, node: Node) -> None: ...
+    def short(self, node: PrefixNode) -> None: ...
 
     def late_text(self, tree: PrefixTree, users: Sequence[User]) -> None: ...
 
@@ -82,10 +82,10 @@ class PrefixWalk:
         self.around = around
         self.users = users_that_call(block, function.leading)
         self.ops: list[Op] = []
-        self.places: dict[Op, tuple[Node, Parts]] = {}
+        self.places: dict[Op, tuple[PrefixNode, Parts]] = {}
         self.nested: dict[int, list[Op]] = {}
-        self.roots: dict[Node, Value] = {}
-        self.made: dict[Node, Value] = {}
+        self.roots: dict[PrefixNode, Value] = {}
+        self.made: dict[PrefixNode, Value] = {}
 
     def run(self) -> Block:
         """The rewritten block."""
@@ -117,7 +117,7 @@ class PrefixWalk:
             users[0].arm is not None and all(user.arm == users[0].arm for user in users)
         ):
             return
-        root = Node(
+        root = PrefixNode(
             parent=None,
             parts=(),
             opens=None,
@@ -148,14 +148,14 @@ class PrefixWalk:
         """Note what leaves each node."""
         for node in tree.nodes[1:]:
             assert node.parent is not None
-            node.parent.branches.append(Branch())
+            node.parent.branches.append(PrefixUse())
             node.parent.leaves_batch |= not node.constant
         for number, user in enumerate(users):
             node, _ = tree.place.get(number, (tree.root, ()))
-            node.branches.append(Branch(user.requests, user.repeats, user.arm))
+            node.branches.append(PrefixUse(user.requests, user.repeats, user.arm))
             node.leaves_batch |= not self.function.constants.issuperset(user.op.results)
 
-    def _decide(self, node: Node) -> None:
+    def _decide(self, node: PrefixNode) -> None:
         """Decide on a prefill of the prefix that ends at ``node``. Its parents have been decided."""
         if node.parent is not None:
             node.covered = node.parent.measure if node.parent.prefilled else node.parent.covered
@@ -210,10 +210,10 @@ class PrefixWalk:
         appended = self._new(ExtendOp, node, "rest", op.location, context=context, text=rest)
         return [appended, make_op(EndOp, op.results, op.location, context=appended.results[0])]
 
-    def _materialize(self, node: Node) -> Value:
+    def _materialize(self, node: PrefixNode) -> Value:
         """The context at ``node``; its ops, and those of its parents, are made at the first use."""
-        missing: list[Node] = []
-        at: Node | None = node
+        missing: list[PrefixNode] = []
+        at: PrefixNode | None = node
         while at is not None and at not in self.made:
             missing.append(at)
             at = at.parent
@@ -221,7 +221,7 @@ class PrefixWalk:
             self.made[each] = self._make(each)
         return self.made[node]
 
-    def _make(self, node: Node) -> Value:
+    def _make(self, node: PrefixNode) -> Value:
         if node.parent is None:
             context = self.function.replaced.get(self.roots[node], self.roots[node])
         else:
@@ -234,12 +234,12 @@ class PrefixWalk:
         scope = "batch" if node.constant else "instance"
         return self._add(PrefillOp, node, "prefix", context=context, scope=scope)
 
-    def _add(self, kind: type[Op], node: Node, suffix: str, **fields: Any) -> Value:
+    def _add(self, kind: type[Op], node: PrefixNode, suffix: str, **fields: Any) -> Value:
         op = self._new(kind, node, suffix, node.location, **fields)
         self.ops.append(op)
         return op.results[0]
 
-    def _new(self, kind: type[Op], node: Node, suffix: str, location: Location | None, **fields: Any) -> Op:
+    def _new(self, kind: type[Op], node: PrefixNode, suffix: str, location: Location | None, **fields: Any) -> Op:
         root = node
         while root.parent is not None:
             root = root.parent
@@ -251,9 +251,9 @@ class PrefixWalk:
         return op
 
 
-def _members(users: Sequence[User]) -> list[Member]:
+def _members(users: Sequence[User]) -> list[ContextUser]:
     """The users that append text which others may share; what belongs to a region is not there outside of it."""
-    members: list[Member] = []
+    members: list[ContextUser] = []
     for number, user in enumerate(users):
         op = user.op
         if not isinstance(op, ExtendOp) or op.role not in _SPLIT_ROLES:
@@ -261,5 +261,5 @@ def _members(users: Sequence[User]) -> list[Member]:
         text = joined(op.text)
         cut = next((at for at, part in enumerate(text) if isinstance(part, Value) and part in user.hidden), len(text))
         if text[:cut]:
-            members.append(Member(number, op.role, text[:cut], op.location, text[cut:], user.repeats, user.arm))
+            members.append(ContextUser(number, op.role, text[:cut], op.location, text[cut:], user.repeats, user.arm))
     return members

@@ -17,7 +17,7 @@ from lmc.passes.kv_liveness.call_waves import CallWaves
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ContextUse:
     """An op of a block that needs what is in the cache for a context: at ``index``, in ``wave``."""
 
     wave: int
@@ -81,14 +81,14 @@ def grows(op: Op) -> bool:
     return is_plain and bool(op.results) and op.results[0].type == CTX
 
 
-def uses_in(block: Block, waves: CallWaves) -> dict[Value, list[Use]]:
+def uses_in(block: Block, waves: CallWaves) -> dict[Value, list[ContextUse]]:
     """For the contexts of a block, and those from outside, the ops of the block that need their part of the cache.
 
     What grows from a context counts as that context (``lmc.ir.verify.cache_hint_rules``). The block's end is a use too
     if contexts flow on from there.
     """
     origins: dict[Value, Value] = {}
-    found: dict[Value, list[Use]] = {}
+    found: dict[Value, list[ContextUse]] = {}
     for index, op in enumerate(block.ops):
         if isinstance(op, KeepOp | FreeOp):
             continue
@@ -97,5 +97,5 @@ def uses_in(block: Block, waves: CallWaves) -> dict[Value, list[Use]]:
             origins.update((op.results[0], origins.get(value, value)) for value in contexts)
         elif uses_cache(op):
             for origin in dict.fromkeys(origins.get(value, value) for value in contexts):
-                found.setdefault(origin, []).append(Use(waves.wave[op], index, op))
+                found.setdefault(origin, []).append(ContextUse(waves.wave[op], index, op))
     return found

@@ -19,7 +19,7 @@ from lmc.passes.analysis.context_lengths import ContextLengths
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.hoist_prefixes.prefix_tree import Measure
 from lmc.passes.kv_liveness.call_waves import CallWaves
-from lmc.passes.kv_liveness.context_uses import ContextUses, Use, uses_in
+from lmc.passes.kv_liveness.context_uses import ContextUse, ContextUses, uses_in
 from lmc.passes.kv_liveness.kv_hints import without_hints
 from lmc.passes.rewriting.new_ops import make_op, with_ops
 
@@ -99,7 +99,7 @@ class _Kept:
 
     value: Value
     place: _Place
-    uses: tuple[Use, ...]
+    uses: tuple[ContextUse, ...]
     escapes: bool
     leaves: int | None
     waves: tuple[int, ...]
@@ -152,7 +152,7 @@ class _Liveness:
                 if value in self._uses.first:
                     yield self._kept_at(place, value, found.get(value, ()), block)
 
-    def _kept_at(self, place: _Place, value: Value, uses: Sequence[Use], block: Block) -> _Kept:
+    def _kept_at(self, place: _Place, value: Value, uses: Sequence[ContextUse], block: Block) -> _Kept:
         inside = sorted((use for use in uses if not use.op.IS_TERMINATOR), key=lambda use: (use.wave, use.index))
         escapes = len(inside) < len(uses)
         leaves = self._uses.flows_to(block.terminator.operands) if escapes else None
@@ -220,7 +220,7 @@ class _Hints:
         self._start = waves.start[block]
         self._after: dict[int, list[Op]] = {}
 
-    def add(self, kind: type[KeepOp | FreeOp], kept: _Kept, uses: Sequence[Use], wave: int | None) -> None:
+    def add(self, kind: type[KeepOp | FreeOp], kept: _Kept, uses: Sequence[ContextUse], wave: int | None) -> None:
         """A hint after ``uses``. None where one of them gives nothing that could be waited for."""
         if not all(use.op.results for use in uses):
             return

@@ -38,7 +38,7 @@ _APPENDING = (ExtendOp, SectionsOp, BeginOp, EndOp, PrefillOp)
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class KnownPrefix:
     """A known prefix of a prompt: ``context``, then ``text``, in a turn of ``role``."""
 
     context: Value
@@ -69,12 +69,12 @@ class CallToCome:
     op: Op
     index: int
     stage: int
-    beginning: Beginning
+    beginning: KnownPrefix
     stays: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Region:
+class RegionEntry:
     """The region ``number`` of ``op``: what its parameters are given, or which are those of each element."""
 
     op: RegionOp
@@ -93,7 +93,7 @@ class Evaluate:
     index: int
 
 
-Step = CallToCome | Region | Evaluate
+Step = CallToCome | RegionEntry | Evaluate
 
 
 def steps_to_come(body: PreparedBody) -> tuple[Step, ...]:
@@ -113,7 +113,7 @@ class _Finder:
     def __init__(self, known: set[Value]) -> None:
         self._known = known
         self._varying: set[Value] = set()  # from round to round
-        self._beginnings: dict[Value, Beginning] = {}  # of contexts that are not known
+        self._beginnings: dict[Value, KnownPrefix] = {}  # of contexts that are not known
         self._loops = 0
 
     def visit(self, body: PreparedBody, holder: int | None) -> list[Step]:
@@ -140,17 +140,17 @@ class _Finder:
                     steps.append(CallToCome(op, index, body.stages[place], beginning, stays))
         return steps
 
-    def _beginning(self, context: Value) -> Beginning | None:
-        return Beginning(context) if context in self._known else self._beginnings.get(context)
+    def _beginning(self, context: Value) -> KnownPrefix | None:
+        return KnownPrefix(context) if context in self._known else self._beginnings.get(context)
 
-    def _extended(self, beginning: Beginning, op: ExtendOp | SectionsOp | BeginOp | EndOp | PrefillOp) -> Beginning:
+    def _extended(self, beginning: KnownPrefix, op: ExtendOp | SectionsOp | BeginOp | EndOp | PrefillOp) -> KnownPrefix:
         """Return what a context begins with after an op: the first text that is not all known ends it."""
         if op.context not in self._known or not isinstance(op, ExtendOp | SectionsOp):
             return beginning
         unknown = (place for place, part in enumerate(op.text) if isinstance(part, Value) and part not in self._known)
-        return Beginning(op.context, op.role, op.text[: next(unknown, len(op.text))])
+        return KnownPrefix(op.context, op.role, op.text[: next(unknown, len(op.text))])
 
-    def _regions(self, op: RegionOp, bodies: Sequence[PreparedBody], index: int) -> Iterator[Region]:
+    def _regions(self, op: RegionOp, bodies: Sequence[PreparedBody], index: int) -> Iterator[RegionEntry]:
         is_loop = isinstance(op, LoopOp)
         self._loops += is_loop
         flows = self._loop_flows(op, bodies) if isinstance(op, LoopOp) else [()] * len(bodies)
@@ -164,7 +164,7 @@ class _Finder:
                 self._varying.update(body.parameters)
             steps = tuple(self.visit(body, index))
             if any(not isinstance(step, Evaluate) for step in steps):
-                yield Region(op, index, number, given, each, steps)
+                yield RegionEntry(op, index, number, given, each, steps)
         self._loops -= is_loop
 
     def _loop_flows(self, op: LoopOp, bodies: Sequence[PreparedBody]) -> list[tuple[_Given, ...]]:
@@ -231,7 +231,7 @@ def _pruned(steps: Sequence[Step], needed: AbstractSet[Value]) -> tuple[Step, ..
     """``steps`` without those that no call needs."""
     kept: list[Step] = []
     for step in steps:
-        if isinstance(step, Region):
+        if isinstance(step, RegionEntry):
             kept.append(replace(step, steps=_pruned(step.steps, needed)))
         elif isinstance(step, CallToCome) or not needed.isdisjoint(step.op.results):
             kept.append(step)

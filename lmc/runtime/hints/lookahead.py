@@ -24,7 +24,7 @@ from lmc.ir.semantics import control_flow
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.tokens.context import Context
 from lmc.ir.tokens.tokenizer import Tokenizer
-from lmc.runtime.hints.known_prefixes import CallToCome, Evaluate, Region, RegionKey, Rounds, Step
+from lmc.runtime.hints.known_prefixes import CallToCome, Evaluate, RegionEntry, RegionKey, Rounds, Step
 from lmc.runtime.scope import Scope
 
 _SHORTEST = 16
@@ -35,7 +35,7 @@ _asked: WeakKeyDictionary[Engine, list[int]] = WeakKeyDictionary()
 """The number of tokens that requests of executors have asked of each engine, a list of one number."""
 
 
-class Outlook:
+class LookaheadHints:
     """Decides for all instances of a run on hints to the engine, and holds the tokens of prompt prefixes.
 
     Hints start once requests, of this run and of those before, have asked for more tokens than the KV pool holds:
@@ -47,23 +47,23 @@ class Outlook:
         self.tokens_of = lru_cache(maxsize=_REMEMBERED)(partial(_tokens_of, engine.info.context_length))
         self._asked = _asked_of(engine)
         self._pool = engine.info.kv_tokens or 0
-        self._waiting: dict[CallsToCome, Callable[[], None]] = {}
+        self._waiting: dict[UpcomingCalls, Callable[[], None]] = {}
 
     @property
     def is_full(self) -> bool:
         """True if the engine may have to evict."""
         return self._asked[0] >= self._pool
 
-    def tell(self, calls: CallsToCome, tell: Callable[[], None]) -> None:
-        """Call ``tell`` once that is of use, at once where it is."""
+    def call_when_useful(self, calls: UpcomingCalls, expect: Callable[[], None]) -> None:
+        """Call ``expect`` once hints are of use."""
         if self.engine is None:
             return
         if self.is_full:
-            tell()
+            expect()
         else:
-            self._waiting[calls] = tell
+            self._waiting[calls] = expect
 
-    def forget(self, calls: CallsToCome) -> None:
+    def forget(self, calls: UpcomingCalls) -> None:
         """Its run is over."""
         self._waiting.pop(calls, None)
 
@@ -76,8 +76,8 @@ class Outlook:
             self._asked[0] += request.sampling.max_tokens if isinstance(request, Request) else 1
         if self.is_full:
             waiting, self._waiting = self._waiting, {}
-            for tell in waiting.values():
-                tell()
+            for expect in waiting.values():
+                expect()
 
 
 def _asked_of(engine: Engine) -> list[int]:
@@ -107,7 +107,7 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class LookaheadWalk:
     """Finds the calls to come of an instance, of whose elements no more than so many.
 
     What can't be computed is left out: where the run comes to it, it says what is wrong.
@@ -138,7 +138,7 @@ class Walk:
             environment.update(zip(op.results, results, strict=True))
 
     def _runs(
-        self, region: Region, environment: Scope, rounds: Rounds
+        self, region: RegionEntry, environment: Scope, rounds: Rounds
     ) -> Iterator[tuple[list[tuple[Value, Any]], Rounds]]:
         """The values of the region's parameters, and the rounds in it, for each run of it that is known."""
         op = region.op
@@ -156,7 +156,7 @@ class Walk:
             yield list(zip(places, values, strict=True)), (*rounds, 0)
 
 
-class CallsToCome:
+class UpcomingCalls:
     """The expectations of one run of a plan for calls that may wait for an answer, and begin as ``steps`` say.
 
     Each is withdrawn once its call has begun, or the op that holds it is over, or the other arm of a condition is
@@ -164,8 +164,10 @@ class CallsToCome:
     finds its calls. Rounds are the numbers of those around an op, as in ``Frame.rounds``.
     """
 
-    def __init__(self, outlook: Outlook, steps: Sequence[Step], place_at: Callable[[int], Place], walk: Walk) -> None:
-        self._outlook = outlook
+    def __init__(
+        self, lookahead: LookaheadHints, steps: Sequence[Step], place_at: Callable[[int], Place], walk: LookaheadWalk
+    ) -> None:
+        self._lookahead = lookahead
         self._steps = steps
         self._place_at = place_at
         self._walk = walk
@@ -175,15 +177,15 @@ class CallsToCome:
     def expect(self, environment: Mapping[Value, Any], has_begun: Callable[[int], bool]) -> None:
         """Begin the run, with the values of the program's own body; ``has_begun`` tells of its instructions."""
         if self._steps:
-            self._outlook.tell(self, lambda: self._expect(environment, has_begun))
+            self._lookahead.call_when_useful(self, lambda: self._expect(environment, has_begun))
 
     def _expect(self, environment: Mapping[Value, Any], has_begun: Callable[[int], bool]) -> None:
-        engine = self._outlook.engine
+        engine = self._lookahead.engine
         if engine is None:
             return
         steps = [step for step in self._steps if isinstance(step, Evaluate) or not has_begun(step.index)]
         for found in self._walk.over(steps, Scope(environment, ()), (), ()):
-            tokens = self._outlook.tokens_of(found.prompt)
+            tokens = self._lookahead.tokens_of(found.prompt)
             key = found.call.op, found.rounds
             if len(tokens) >= _SHORTEST and key not in self._keys:
                 self._keys[key] = engine.expect(tokens, self._place_at(found.call.stage)), found.call
@@ -209,11 +211,11 @@ class CallsToCome:
 
     def withdraw_all(self) -> None:
         """The run is over."""
-        self._outlook.forget(self)
+        self._lookahead.forget(self)
         for key in list(self._keys):
             self._withdraw(key)
 
     def _withdraw(self, key: tuple[Op, Rounds]) -> None:
         known = self._keys.pop(key, None)
-        if known is not None and self._outlook.engine is not None:
-            self._outlook.engine.withdraw(known[0])
+        if known is not None and self._lookahead.engine is not None:
+            self._lookahead.engine.withdraw(known[0])

@@ -65,7 +65,7 @@ class HeldPrefixes:
         """Unpin the prefix that ``context`` is, if it is one that is held."""
         instruction = self.body.prefills.get(context)
         if instruction is not None:
-            self._let_go(instruction)
+            self._release(instruction)
 
     def finished(self, instruction: int) -> None:
         """Release the prefixes that were needed last by an instruction that has ended."""
@@ -74,19 +74,19 @@ class HeldPrefixes:
         ended = [instruction]
         while ended:
             done = ended.pop()
-            self._let_go(done)
+            self._release(done)
             for prefill in self.body.prefills_of.get(done, ()):
                 left = self._users.get(prefill, self.body.prefill_users[prefill]) - 1
                 self._users[prefill] = left
                 if left == 0:
                     ended.append(prefill)
 
-    def let_go_of_all(self) -> None:
+    def release(self) -> None:
         """Unpin what is still held."""
         for instruction in list(self._pins):
-            self._let_go(instruction)
+            self._release(instruction)
 
-    def _let_go(self, instruction: int) -> None:
+    def _release(self, instruction: int) -> None:
         pin = self._pins.pop(instruction, None)
         if pin is not None:
             self.budget.give_back(pin.length)

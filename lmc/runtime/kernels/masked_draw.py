@@ -48,7 +48,7 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DeviceTables:
+class ConstraintTables:
     """Tables of K constraints on one device, all int32. States are numbered through: `first_state[k] + state`.
 
     Attributes:
@@ -72,7 +72,7 @@ class DeviceTables:
     first_state: tuple[int, ...]
 
     @classmethod
-    def of(cls, tables: Sequence[Tables], device: torch.device | str) -> "DeviceTables":
+    def of(cls, tables: Sequence[Tables], device: torch.device | str) -> "ConstraintTables":
         """Put the tables of several constraints over one vocabulary side by side."""
         sizes = np.array([len(each.mask_of_state) for each in tables])
         words = np.array([each.masks.size for each in tables])
@@ -99,7 +99,7 @@ class DeviceTables:
 class Draws(NamedTuple):
     """Parameters of each row's draw; see `sampling.Choice`. Tensors of [R] on the device of the logits.
 
-    `states` (int32, `UNCONSTRAINED` for none) are numbers of `DeviceTables`; `uniform` is float64, `top_k` int32, the
+    `states` (int32, `UNCONSTRAINED` for none) index `ConstraintTables`; `uniform` is float64, `top_k` int32, the
     others float32.
     """
 
@@ -123,7 +123,7 @@ class Drawn(NamedTuple):
 
 
 def draw_masked(
-    logits: torch.Tensor, draws: Draws, tables: DeviceTables, *, implementation: Implementation | None = None
+    logits: torch.Tensor, draws: Draws, tables: ConstraintTables, *, implementation: Implementation | None = None
 ) -> Drawn:
     """Draw a token from each row of `logits` [R, V], whose elements of a row lie side by side.
 
@@ -132,7 +132,7 @@ def draw_masked(
     return _IMPLEMENTATIONS[implementation or ("triton" if logits.is_cuda else "reference")](logits, draws, tables)
 
 
-def reference(logits: torch.Tensor, draws: Draws, tables: DeviceTables) -> Drawn:
+def reference(logits: torch.Tensor, draws: Draws, tables: ConstraintTables) -> Drawn:
     """In torch, row by row; see the module."""
     tokens, highest, states = [], [], []
     for row, own in enumerate(logits.float()):
@@ -152,17 +152,17 @@ def reference(logits: torch.Tensor, draws: Draws, tables: DeviceTables) -> Drawn
     )
 
 
-def _allowed_classes(state: int, tables: DeviceTables) -> torch.Tensor:
+def _allowed_classes(state: int, tables: ConstraintTables) -> torch.Tensor:
     first, count = int(tables.first_word[state]), int(tables.word_count[state])
     bits = torch.arange(32, device=tables.words.device)
     return ((tables.words[first : first + count, None] >> bits) & 1).bool().ravel()
 
 
-def _allowed_tokens(state: int, tables: DeviceTables) -> torch.Tensor:
+def _allowed_tokens(state: int, tables: ConstraintTables) -> torch.Tensor:
     return _allowed_classes(state, tables)[tables.classes[int(tables.table_of_state[state])].long()]
 
 
-def _following(state: int, token: int, tables: DeviceTables) -> int:
+def _following(state: int, token: int, tables: ConstraintTables) -> int:
     own = int(tables.classes[int(tables.table_of_state[state]), token])
     place = int(tables.first_next[state]) + int(_allowed_classes(state, tables)[:own].sum())
     return state + int(tables.next[place])
@@ -188,7 +188,7 @@ def _choose(masked: torch.Tensor, row: int, draws: Draws) -> int:
     return min(place, int(weights.nonzero().max()))
 
 
-def with_triton(logits: torch.Tensor, draws: Draws, tables: DeviceTables) -> Drawn:
+def with_triton(logits: torch.Tensor, draws: Draws, tables: ConstraintTables) -> Drawn:
     """One launch of the kernel of `masked_draw_triton.py`."""
     from lmc.runtime.kernels.masked_draw_triton import masked_draw_kernel
 
@@ -207,7 +207,7 @@ def with_triton(logits: torch.Tensor, draws: Draws, tables: DeviceTables) -> Dra
     return Drawn(tokens, highest, states)
 
 
-_IMPLEMENTATIONS: dict[Implementation, Callable[[torch.Tensor, Draws, DeviceTables], Drawn]] = {
+_IMPLEMENTATIONS: dict[Implementation, Callable[[torch.Tensor, Draws, ConstraintTables], Drawn]] = {
     "reference": reference,
     "triton": with_triton,
 }

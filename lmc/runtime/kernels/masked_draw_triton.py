@@ -121,7 +121,7 @@ def masked_draw_kernel(
     out_states,
     BLOCK: tl.constexpr,
 ):
-    """See `masked_draw.py` for the arguments: logits, `Draws`, `DeviceTables`, `Drawn`."""
+    """See `masked_draw.py` for the arguments: logits, `Draws`, `ConstraintTables`, `Drawn`."""
     row = tl.program_id(0)
     row_start = row.to(tl.int64) * row_stride
     state = tl.load(row_states + row)

@@ -11,9 +11,9 @@ from lmc.ir.errors import ConstraintError, EngineError
 from lmc.ir.tokens.stopping import Stopper
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.usage import Usage
-from lmc.runtime.local.sampling.constrained import Walk, check_output
+from lmc.runtime.local.sampling.constrained import ConstraintWalk, check_output
 from lmc.runtime.local.sampling.drafting import DraftLength, Paths
-from lmc.runtime.local.sampling.sampler import NO_IDS, Draw, Drawn
+from lmc.runtime.local.sampling.sampler import NO_IDS, Draw, DrawnToken
 from lmc.runtime.local.tasks import Task
 
 _NOTHING: frozenset[int] = frozenset()
@@ -46,7 +46,7 @@ class GenerationTask(Task[Generation]):
         self._logprobs: list[TokenLogprob] = []
         self._on_delta = on_delta
         self._deltas: list[TokenDelta] = []
-        self._walk: Walk | None = None
+        self._walk: ConstraintWalk | None = None
         self._paths = paths
         self._lengths = DraftLength(paths.most)
         self._drafted = self._accepted = 0
@@ -79,7 +79,7 @@ class GenerationTask(Task[Generation]):
         """
         self._statistics = statistics
         if self._request.constraint is not None:
-            self._walk = Walk(self._request.constraint, self._paths)
+            self._walk = ConstraintWalk(self._request.constraint, self._paths)
             self._end_if_complete()
         self.propose()
 
@@ -87,7 +87,7 @@ class GenerationTask(Task[Generation]):
         """Return the draws of the tokens after some rows of the sequence, if all before them equal the draft."""
         return [self._draw(row + 1 - self.prompt_tokens) for row in rows]
 
-    def advance(self, rows: Rows[int], drawn: Rows[Drawn | EngineError]) -> EngineError | None:
+    def advance(self, rows: Rows[int], drawn: Rows[DrawnToken | EngineError]) -> EngineError | None:
         """Take the tokens drawn after some rows of the sequence, up to the first that differs from the draft.
 
         Returns:
@@ -101,7 +101,7 @@ class GenerationTask(Task[Generation]):
             self.propose()
         return error
 
-    def take(self, rows: Rows[int], drawn: Rows[Drawn | EngineError]) -> EngineError | None:
+    def take(self, rows: Rows[int], drawn: Rows[DrawnToken | EngineError]) -> EngineError | None:
         """The part of `advance` that comes before the next draft."""
         sequence, other = self.sequence, None
         if sequence.drafted:
@@ -191,13 +191,13 @@ class GenerationTask(Task[Generation]):
     def _forbidden(self, position: int) -> frozenset[int]:
         return self._stopper.ends if position < self._request.sampling.min_tokens else _NOTHING
 
-    def _take_draft(self, rows: Rows[int], drawn: Rows[Drawn | EngineError]) -> Drawn | EngineError | None:
+    def _take_draft(self, rows: Rows[int], drawn: Rows[DrawnToken | EngineError]) -> DrawnToken | EngineError | None:
         """Append what of the draft is what was drawn; gives what comes after that, if it was drawn."""
         first, draft = self.sequence.settled - 1, self.sequence.draft
         kept, other = 0, None
         for row, each in zip(rows, drawn, strict=True):
             kept = row - first  # the tokens of rows that nobody reads are certain
-            if not isinstance(each, Drawn) or kept == len(draft) or each.token != draft[kept]:
+            if not isinstance(each, DrawnToken) or kept == len(draft) or each.token != draft[kept]:
                 other = each
                 break
             kept += 1
@@ -209,7 +209,7 @@ class GenerationTask(Task[Generation]):
         self._drafted = tokens
         self._statistics.drafted_tokens += tokens
 
-    def _accept(self, tokens: Rows[int], drawn: Rows[Drawn | EngineError]) -> None:
+    def _accept(self, tokens: Rows[int], drawn: Rows[DrawnToken | EngineError]) -> None:
         """Append the first tokens of the draft, up to the one that ends the generation."""
         before = len(self._stopper.token_ids)
         if self._on_delta is None:
@@ -230,7 +230,7 @@ class GenerationTask(Task[Generation]):
         if self.sequence.drafted:
             self.sequence.accept(count - self.ended)  # of the last token nothing is computed
 
-    def _append(self, drawn: Drawn) -> None:
+    def _append(self, drawn: DrawnToken) -> None:
         self._statistics.generated_tokens += 1
         self._note(self._stopper.append(drawn.token))
         self._note_logprob(drawn)
@@ -238,8 +238,8 @@ class GenerationTask(Task[Generation]):
             self._walk.step(drawn.token)
             self._end_if_complete()
 
-    def _note_logprob(self, drawn: Drawn | EngineError) -> None:
-        if isinstance(drawn, Drawn) and drawn.logprob is not None:
+    def _note_logprob(self, drawn: DrawnToken | EngineError) -> None:
+        if isinstance(drawn, DrawnToken) and drawn.logprob is not None:
             self._logprobs.append(TokenLogprob(drawn.token, drawn.logprob, drawn.top))
 
     def _end_if_complete(self) -> None:

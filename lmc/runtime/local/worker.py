@@ -29,7 +29,7 @@ from lmc.runtime.local.model import LogitsRows, PagedModel
 from lmc.runtime.local.phases import PhaseClock
 from lmc.runtime.local.sampling.device_draws import draws_on
 from lmc.runtime.local.sampling.reading import Reading, read_logits
-from lmc.runtime.local.sampling.sampler import Drawn
+from lmc.runtime.local.sampling.sampler import DrawnToken
 from lmc.runtime.local.tasks import PrefillTask, Task
 
 _LOGGER = logging.getLogger(__name__)
@@ -233,7 +233,7 @@ class Worker:
             elif isinstance(task, GenerationTask):
                 self._advance(task, owner.read, found)
 
-    def _advance(self, task: GenerationTask, rows: Items[int], drawn: Items[Drawn | EngineError]) -> None:
+    def _advance(self, task: GenerationTask, rows: Items[int], drawn: Items[DrawnToken | EngineError]) -> None:
         """Have a generation take what was drawn for it, up to the first token that its draft did not foresee."""
         error = self._act(task, partial(task.advance, rows, drawn))
         if error is not None:

@@ -3,7 +3,7 @@ import pytest
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.derivatives import Derivatives
 from lmc.grammar.context_free.emission import MAX_DEPTH, as_characters, emit
-from lmc.grammar.context_free.rules import Repetition, Rules
+from lmc.grammar.context_free.rules import Repetition, RuleSet
 from lmc.ir.errors import ConstraintError
 from tests.grammar.context_free.grammar_cases import of_grammar
 
@@ -24,7 +24,7 @@ def test_every_kind_of_node_means_what_it_does_as_an_automaton():
         ]
     )
     start = (arena.literal(b"["), Repetition(node, 0, 1), arena.literal(b"]"))
-    rules = Rules({"start": [start]}, "start", Derivatives(arena))
+    rules = RuleSet({"start": [start]}, "start", Derivatives(arena))
     text = emit(rules)
     assert text == emit(rules)
     assert text.startswith('%llguidance {"no_forcing": true')

@@ -1,7 +1,7 @@
 import pytest
 
 from lmc.grammar.context_free.reading import MAX_NESTING, MAX_TEXT, read_grammar
-from lmc.grammar.context_free.syntax import Choice, Literal, Name, Pattern, Range, Repeat, Sequence
+from lmc.grammar.context_free.syntax import Literal, Name, Range, RuleChoice, RuleRepeat, RuleSequence, TerminalPattern
 from lmc.ir.errors import ConstraintError
 
 
@@ -10,14 +10,23 @@ def _rule(text: str):
 
 
 def test_a_definition_is_read_as_a_tree():
-    assert _rule('start: "a"i B | /c+/i x~2..3 ["d"]') == Choice(
+    assert _rule('start: "a"i B | /c+/i x~2..3 ["d"]') == RuleChoice(
         (
-            Sequence((Literal("a", "i", 7), Name("B", (), 12))),
-            Sequence((Pattern("c+", "i", 16), Repeat(Name("x", (), 22), 2, 3), Repeat(Literal("d", "", 30), 0, 1))),
+            RuleSequence((Literal("a", "i", 7), Name("B", (), 12))),
+            RuleSequence(
+                (
+                    TerminalPattern("c+", "i", 16),
+                    RuleRepeat(Name("x", (), 22), 2, 3),
+                    RuleRepeat(Literal("d", "", 30), 0, 1),
+                )
+            ),
         )
     )
-    assert _rule('start: ("a".."f")+ x{B, "c"}?') == Sequence(
-        (Repeat(Range("a", "f", 8), 1, None), Repeat(Name("x", (Name("B", (), 21), Literal("c", "", 24)), 19), 0, 1))
+    assert _rule('start: ("a".."f")+ x{B, "c"}?') == RuleSequence(
+        (
+            RuleRepeat(Range("a", "f", 8), 1, None),
+            RuleRepeat(Name("x", (Name("B", (), 21), Literal("c", "", 24)), 19), 0, 1),
+        )
     )
 
 
@@ -25,12 +34,12 @@ def test_what_shapes_a_parse_tree_says_nothing():
     plain = read_grammar('start: x | "b"\nx: "c"\n')
     shaped = read_grammar('?start.2: x -> one\n  | "b" -> two  // comment\n\n# comment\n!x.-1: "c"')
     assert set(plain.definitions) == set(shaped.definitions)
-    assert isinstance(shaped.definitions["start"].expression, Choice)
+    assert isinstance(shaped.definitions["start"].expression, RuleChoice)
 
 
 def test_groups_may_go_on_in_the_next_line():
-    assert _rule('start: ( "a"\n  | "b" )\n  "c"'.replace('\n  "c"', ' "c"')) == Sequence(
-        (Choice((Literal("a", "", 9), Literal("b", "", 17))), Literal("c", "", 23))
+    assert _rule('start: ( "a"\n  | "b" )\n  "c"'.replace('\n  "c"', ' "c"')) == RuleSequence(
+        (RuleChoice((Literal("a", "", 9), Literal("b", "", 17))), Literal("c", "", 23))
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.regex.parser import MAX_NESTING, parse
-from lmc.grammar.regex.syntax import Alternation, Anchor, Characters, Repeat, Sequence, Text
+from lmc.grammar.regex.syntax import Alternation, Anchor, Characters, Concatenation, Repeat, Text
 from lmc.ir.errors import ConstraintError
 from tests.grammar.regex.pattern_strategies import automaton_or_error, compiled, matches, refused
 
@@ -81,7 +81,7 @@ def test_re_agrees_on_what_is_a_pattern_and_on_what_it_matches(patterns):
 
 def test_a_pattern_becomes_a_tree():
     pattern = parse(r"ab{2,3}(c|[d-f]*?)$")
-    assert isinstance(pattern.root, Sequence)
+    assert isinstance(pattern.root, Concatenation)
     text, repeat, group, end = pattern.root.items
     assert isinstance(text, Text)
     assert text.text == "a"
@@ -110,7 +110,7 @@ def test_neighbouring_texts_are_one():
 
 def test_only_letters_with_case_leave_a_text():
     pattern = parse("(?i)12a34")
-    assert isinstance(pattern.root, Sequence)
+    assert isinstance(pattern.root, Concatenation)
     first, letter, last = pattern.root.items
     assert isinstance(first, Text)
     assert isinstance(letter, Characters)

@@ -7,7 +7,7 @@ import pytest
 from lmc.grammar import compile as compile_constraint
 from lmc.grammar.compiling import compile_source
 from lmc.grammar.compiling import remark_of as remark_of_source
-from lmc.grammar.schema import Remark, remark_of
+from lmc.grammar.schema import SchemaRemark, remark_of
 from lmc.grammar.sources import Source
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
@@ -145,7 +145,7 @@ NARROWED: dict[str, tuple[Any, dict[str, str]]] = {
 }
 
 
-def _remark(schema: Any) -> Remark | None:
+def _remark(schema: Any) -> SchemaRemark | None:
     """The remark on a schema by the constraint that it is compiled to; without that on one that is refused."""
     source = Source.of(schema=schema)
     try:

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from lmc.runtime.kernels.masked_draw import DeviceTables, Drawn, Draws, Tables, draw_masked
+from lmc.runtime.kernels.masked_draw import ConstraintTables, Drawn, Draws, Tables, draw_masked
 
 NEARBY = 2e-6  # of a share or a number, relative: what sums in another order differ by
 
@@ -51,7 +51,7 @@ def moved(draws: Draws, device: torch.device | str) -> Draws:
     return Draws(*(each.to(device) for each in draws))
 
 
-def differences(logits: torch.Tensor, draws: Draws, tables: DeviceTables, drawn: Drawn) -> tuple[int, list[int]]:
+def differences(logits: torch.Tensor, draws: Draws, tables: ConstraintTables, drawn: Drawn) -> tuple[int, list[int]]:
     """How many rows have another token than the reference where rounding decides, and the rows that are wrong.
 
     Rounding decides where the reference gives that token for a number or shares that are `NEARBY`.
@@ -73,7 +73,7 @@ def differences(logits: torch.Tensor, draws: Draws, tables: DeviceTables, drawn:
     return close, wrong
 
 
-def _nearby(logits: torch.Tensor, draws: Draws, tables: DeviceTables) -> set[tuple[int, int]]:
+def _nearby(logits: torch.Tensor, draws: Draws, tables: ConstraintTables) -> set[tuple[int, int]]:
     """Tokens with the states after them."""
     found: set[tuple[int, int]] = set()
     for number in (1 - NEARBY, 1 + NEARBY):

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from lmc.runtime.kernels.choices import Choice
-from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, DeviceTables, Drawn, Draws, Tables, draw_masked
+from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, ConstraintTables, Drawn, Draws, Tables, draw_masked
 from lmc.runtime.kernels.sampling import choose_tokens
 from tests.runtime.kernels.drawing import differences, moved, some_draws, some_tables
 
@@ -37,7 +37,7 @@ def drawn_by(implementation: Any, logits: torch.Tensor, draws: Draws, several: S
     """Drawn where the implementation runs: a compiled kernel on a GPU only."""
     compiled = implementation == "triton" and os.environ.get("TRITON_INTERPRET") != "1"
     device = "cuda" if compiled else "cpu"
-    tables = DeviceTables.of(several, device)
+    tables = ConstraintTables.of(several, device)
     drawn = draw_masked(logits.to(device), moved(draws, device), tables, implementation=implementation)
     return Drawn(*(each.cpu() for each in drawn))
 
@@ -47,7 +47,7 @@ def drawn_by(implementation: Any, logits: torch.Tensor, draws: Draws, several: S
 def test_tokens_are_those_of_the_sampler_and_states_those_of_the_tables(implementation, seed):
     rng = np.random.default_rng(seed)
     several = [some_tables(rng, SIZE) for _ in range(3)]
-    device = DeviceTables.of(several, "cpu")
+    device = ConstraintTables.of(several, "cpu")
     rows = 8
     logits = torch.from_numpy(rng.normal(0, 3, (rows, SIZE)).astype(np.float32))
     if seed % 2:
@@ -133,7 +133,7 @@ def test_no_rows_are_no_draws(implementation):
 def test_differences_are_told_from_close_calls(implementation):
     rng = np.random.default_rng(4)
     several = [some_tables(rng, SIZE)]
-    tables = DeviceTables.of(several, "cpu")
+    tables = ConstraintTables.of(several, "cpu")
     logits = torch.from_numpy(rng.normal(0, 3, (6, SIZE)).astype(np.float32))
     draws = some_draws(rng, 6, [0] * 6, SIZE)
     drawn = drawn_by(implementation, logits, draws, several)
@@ -158,7 +158,7 @@ def test_differences_are_told_from_close_calls(implementation):
 def test_on_a_gpu_the_kernel_draws_what_the_reference_draws(size, dtype):
     rng = np.random.default_rng(size)
     several = [some_tables(rng, size, states=50, most_classes=500) for _ in range(3)]
-    tables = DeviceTables.of(several, "cuda")
+    tables = ConstraintTables.of(several, "cuda")
     rows = 24
     logits = torch.from_numpy(rng.normal(0, 3, (rows, size))).to(dtype).cuda()
     states = [int(each) for each in rng.integers(-1, 150, rows)]
@@ -172,7 +172,7 @@ def test_on_a_gpu_the_kernel_draws_what_the_reference_draws(size, dtype):
 def test_on_a_gpu_draws_and_states_are_a_graph():
     """No draw asks the host for anything: a captured step gives what it gives outside, also with other inputs."""
     rng = np.random.default_rng(5)
-    tables = DeviceTables.of([some_tables(rng, 5000, states=50)], "cuda")
+    tables = ConstraintTables.of([some_tables(rng, 5000, states=50)], "cuda")
     draws = moved(some_draws(rng, 8, [*range(8)], 5000), "cuda")
     logits = torch.zeros(8, 5000, device="cuda")
     draw_masked(logits, draws, tables)  # compiled before it is captured

@@ -11,7 +11,7 @@ from lmc import grammar
 from lmc.ir.engine.protocol import Request, SamplingParams
 from lmc.runtime.local.sampling import device_draws
 from lmc.runtime.local.sampling.device_draws import DeviceDraws, draws_on
-from lmc.runtime.local.sampling.sampler import Draw, Drawn, draw_tokens
+from lmc.runtime.local.sampling.sampler import Draw, DrawnToken, draw_tokens
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.outcomes import run
 
@@ -98,7 +98,7 @@ def test_later_states_and_further_constraints_find_their_tables(monkeypatch):
         found = draw_tokens(logits, draws, on_device)
         assert found == draw_tokens(logits, draws)
         for place, each in zip((step % 4, (step + 1) % 4), found, strict=True):
-            assert isinstance(each, Drawn)
+            assert isinstance(each, DrawnToken)
             if each.token != 256 and not states[place].complete:
                 states[place] = states[place].advance(each.token)
             states[place] = constraint(PATTERNS[place]).start() if states[place].complete else states[place]
@@ -123,7 +123,7 @@ def test_a_constraint_without_an_index_is_drawn_under_by_the_host():
     draws = [draw_of(state, SamplingParams(), 0)]
     assert on_device.choose(torch.zeros(1, SIZE), draws) is None
     [drawn] = draw_tokens(torch.zeros(1, SIZE), draws, on_device)
-    assert isinstance(drawn, Drawn)
+    assert isinstance(drawn, DrawnToken)
     assert drawn.token in (97, 98, 257)
 
 

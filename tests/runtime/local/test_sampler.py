@@ -13,7 +13,7 @@ from lmc.ir.errors import EngineError
 from lmc.runtime.kernels import sampling as sampling_kernel
 from lmc.runtime.kernels.choices import Mask
 from lmc.runtime.kernels.sampling import allowed_tokens
-from lmc.runtime.local.sampling.sampler import Draw, Drawn, adjusted, draw_tokens, token_probabilities, uniform
+from lmc.runtime.local.sampling.sampler import Draw, DrawnToken, adjusted, draw_tokens, token_probabilities, uniform
 
 DRAWS = 100_000 if os.environ.get("LMC_TEST_FULL") == "1" else 20_000
 GREEDY = SamplingParams()
@@ -26,9 +26,9 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(sampling_kernel, "why_not", lambda: "no C compiler")
 
 
-def draw_one(logits: list[float], draw: Draw) -> Drawn:
+def draw_one(logits: list[float], draw: Draw) -> DrawnToken:
     (drawn,) = draw_tokens(torch.tensor([logits]), [draw])
-    assert isinstance(drawn, Drawn)
+    assert isinstance(drawn, DrawnToken)
     return drawn
 
 
@@ -140,7 +140,7 @@ def check_distribution(sampling: SamplingParams, logits: np.ndarray, mask: Mask 
     counts: Counter[int] = Counter()
     for start in range(0, DRAWS, 1000):
         draws = [Draw(sampling, 12345, start + index, (3,), *history) for index in range(1000)]
-        counts.update(drawn.token for drawn in draw_tokens(rows, draws) if isinstance(drawn, Drawn))
+        counts.update(drawn.token for drawn in draw_tokens(rows, draws) if isinstance(drawn, DrawnToken))
     assert counts.total() == DRAWS
     assert all(probabilities[token] for token in counts)
     expected = probabilities * DRAWS
@@ -276,7 +276,7 @@ def test_a_row_that_cant_be_drawn_from_fails_alone() -> None:
     masked = draw_tokens(impossible, [Draw(GREEDY, 0, 5, mask=np.array([2], np.uint32))] * 2)
     assert "some allowed one that the model and logit_bias leave possible" in str(masked[0])
     assert "NaN logits for token 5" in str(masked[1])
-    assert good == Drawn(1)
+    assert good == DrawnToken(1)
     assert isinstance(broken, EngineError)
     assert "NaN logits for token 0" in str(broken)
     assert isinstance(overflow, EngineError)

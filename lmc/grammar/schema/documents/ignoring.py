@@ -31,7 +31,7 @@ class Misspelt(NamedTuple):
         return f"{self.name} at #{self.pointer}{more} (did you mean {self.meant}?)"
 
 
-class Remark(NamedTuple):
+class SchemaRemark(NamedTuple):
     """The parts of a schema that are not enforced as written.
 
     ``text`` is one line: the annotations that are not those of JSON Schema by cause, as they restrict nothing, and the
@@ -42,10 +42,10 @@ class Remark(NamedTuple):
     misspelt: tuple[Misspelt, ...]
 
 
-def remark_of(schema: dict[str, Any] | bool, narrowed: Mapping[str, str] | None = None) -> Remark | None:
+def remark_of(schema: dict[str, Any] | bool, narrowed: Mapping[str, str] | None = None) -> SchemaRemark | None:
     """Return what a schema that is not refused says and does not mean here; None where there is nothing.
 
-    ``narrowed`` are the keywords that are enforced by fewer values, by their JSON pointers: see ``Builder.narrowed``.
+    ``narrowed`` are the keywords that are enforced by fewer values, by JSON pointer: see ``SchemaBuilder.narrowed``.
     """
     document = Document(schema)
     found: list[Ignored] = []
@@ -70,7 +70,7 @@ def remark_of(schema: dict[str, Any] | bool, narrowed: Mapping[str, str] | None 
         shown = [f"#{pointer} ({how})" for pointer, how in list(narrowed.items())[:_MOST_NAMES]]
         more = f" and {len(narrowed) - len(shown)} more" if len(narrowed) > len(shown) else ""
         said.append(f"fewer values are produced than the schema allows: {', '.join(shown)}{more}")
-    return Remark("; ".join(said), misspelt) if said else None
+    return SchemaRemark("; ".join(said), misspelt) if said else None
 
 
 def _listed(counted: Counter[str]) -> str:

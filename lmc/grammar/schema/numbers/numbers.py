@@ -20,7 +20,7 @@ from lmc.grammar.schema.documents.errors import refusal
 from lmc.grammar.schema.notation import Notation
 from lmc.grammar.schema.numbers.decimals import Decimals, Limit, decimal_digits
 from lmc.grammar.schema.numbers.multiples import multiples_among, multiples_of
-from lmc.grammar.schema.shapes.shapes import Bound, Shape
+from lmc.grammar.schema.shapes.shapes import NumberBound, Shape
 from lmc.grammar.schema.strings.alphabet import DIGIT, byte_mask, shared
 from lmc.grammar.schema.values import FRACTIONAL, NUMBER, WHOLE, class_of, exact
 
@@ -86,12 +86,14 @@ class Numbers:
     def between(self, low: int | None, high: int | None) -> Node:
         """Whole numbers from ``low`` to ``high``, both included."""
         return self._signed(
-            None if low is None else Bound(Fraction(low), False, None),
-            None if high is None else Bound(Fraction(high), False, None),
+            None if low is None else NumberBound(Fraction(low), False, None),
+            None if high is None else NumberBound(Fraction(high), False, None),
             0,
         )
 
-    def _whole_numbers(self, low: Bound | None, high: Bound | None, multiple: Fraction | None, shape: Shape) -> Node:
+    def _whole_numbers(
+        self, low: NumberBound | None, high: NumberBound | None, multiple: Fraction | None, shape: Shape
+    ) -> Node:
         if multiple is not None and multiple.denominator > 1:  # validators divide by a float
             low, high = _within(low, high, Fraction(10**EXACT_DIGITS))
         first = None if low is None else math.floor(low.value) + 1 if low.is_open else math.ceil(low.value)
@@ -114,13 +116,17 @@ class Numbers:
         signed = self._arena.concat(self._arena.optional(self._minus), node)
         return self._arena.intersection([signed, self.between(first, last)])
 
-    def _decimals(self, low: Bound | None, high: Bound | None, excluded: list[Fraction], shape: Shape) -> Node:
+    def _decimals(
+        self, low: NumberBound | None, high: NumberBound | None, excluded: list[Fraction], shape: Shape
+    ) -> Node:
         """Numbers with a fraction or without: what is left between the bounds and the values that are out."""
-        opened = [Bound(value, True, None) for value in sorted({*excluded}) if is_within(value, low, high)]
+        opened = [NumberBound(value, True, None) for value in sorted({*excluded}) if is_within(value, low, high)]
         parts = map(self._interval, [low, *opened], [*opened, high], repeat(shape))
         return self._arena.union(parts)
 
-    def _fractions(self, low: Bound | None, high: Bound | None, excluded: list[Fraction], shape: Shape) -> Node:
+    def _fractions(
+        self, low: NumberBound | None, high: NumberBound | None, excluded: list[Fraction], shape: Shape
+    ) -> Node:
         """Numbers that are not whole: near zero of any precision, else of ``EXACT_DIGITS`` digits."""
         parts: list[Node] = []
         small_low, small_high = _within(low, high, Fraction(1))
@@ -134,7 +140,7 @@ class Numbers:
         parts.append(self._without(self._arena.union(exact), excluded))
         return self._arena.intersection([self._arena.union(parts), self._with_fraction()])
 
-    def _interval(self, low: Bound | None, high: Bound | None, shape: Shape) -> Node:
+    def _interval(self, low: NumberBound | None, high: NumberBound | None, shape: Shape) -> Node:
         """Numbers between two bounds, read as decimals and as floats."""
         if low is not None and high is not None and _cross(low, high):
             return self._arena.empty
@@ -160,7 +166,9 @@ class Numbers:
         text = f"{'-' if value < 0 else ''}{whole}{'.' if fraction else ''}{fraction}"
         return self._arena.literal(text.encode())
 
-    def _parts(self, low: Bound | None, high: Bound | None, step: Fraction, classes: int, shape: Shape) -> Node:
+    def _parts(
+        self, low: NumberBound | None, high: NumberBound | None, step: Fraction, classes: int, shape: Shape
+    ) -> Node:
         """Multiples of a fraction, as decimals with no more places than it has."""
         arena = self._arena
         places = len(decimal_digits(step)[1])
@@ -185,7 +193,7 @@ class Numbers:
         fraction = arena.concat(arena.literal(b"."), digits, arena.byte_set(byte_mask("123456789")), digits)
         return arena.concat(arena.optional(self._minus), arena.repeat(self._digit, 1, None), fraction)
 
-    def _signed(self, low: Bound | None, high: Bound | None, places: int) -> Node:
+    def _signed(self, low: NumberBound | None, high: NumberBound | None, places: int) -> Node:
         """Numbers between two bounds with up to so many digits of a fraction."""
         decimals = Decimals(self._arena, places)
         parts: list[Node] = []
@@ -245,19 +253,19 @@ def _common(multiples: tuple[tuple[Fraction, Any], ...]) -> Fraction | None:
     return found
 
 
-def _cross(low: Bound, high: Bound) -> bool:
+def _cross(low: NumberBound, high: NumberBound) -> bool:
     return low.value > high.value or (low.value == high.value and (low.is_open or high.is_open))
 
 
-def _within(low: Bound | None, high: Bound | None, limit: Fraction) -> tuple[Bound, Bound]:
+def _within(low: NumberBound | None, high: NumberBound | None, limit: Fraction) -> tuple[NumberBound, NumberBound]:
     """The bounds, but so that numbers are smaller than a limit."""
     return (
-        low if low is not None and low.value > -limit else Bound(-limit, True, None),
-        high if high is not None and high.value < limit else Bound(limit, True, None),
+        low if low is not None and low.value > -limit else NumberBound(-limit, True, None),
+        high if high is not None and high.value < limit else NumberBound(limit, True, None),
     )
 
 
-def _as_float(bound: Bound, inside: float) -> Bound:
+def _as_float(bound: NumberBound, inside: float) -> NumberBound:
     """A bound that decimals keep to only if they also keep to the given one when both are read as floats.
 
     Rounding to a float keeps the order. So what is no more than a number that has the value of a float reads as no more
@@ -274,10 +282,10 @@ def _as_float(bound: Bound, inside: float) -> Bound:
         nearest = math.nextafter(nearest, inside)
     if not math.isfinite(nearest):  # read as infinite, they keep to it as well
         return bound
-    return Bound(Fraction(nearest) if abs(value) >= EXACT_FLOATS else exact(nearest), False, bound.pointer)
+    return NumberBound(Fraction(nearest) if abs(value) >= EXACT_FLOATS else exact(nearest), False, bound.pointer)
 
 
-def is_within(value: Fraction, low: Bound | None, high: Bound | None) -> bool:
+def is_within(value: Fraction, low: NumberBound | None, high: NumberBound | None) -> bool:
     """Return True if a number is within the bounds."""
     if low is not None and (value < low.value or (value == low.value and low.is_open)):
         return False

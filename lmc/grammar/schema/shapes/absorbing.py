@@ -14,7 +14,16 @@ from lmc.grammar.schema import values
 from lmc.grammar.schema.documents.checking import Internal
 from lmc.grammar.schema.documents.errors import Pointer, Subschema
 from lmc.grammar.schema.numbers.numbers import EXACT_FLOATS
-from lmc.grammar.schema.shapes.shapes import Bound, Contains, Count, Items, Members, Shape, Some, Text
+from lmc.grammar.schema.shapes.shapes import (
+    Contains,
+    ItemRules,
+    LengthBound,
+    NumberBound,
+    PropertyRules,
+    Shape,
+    Some,
+    TextRule,
+)
 from lmc.grammar.schema.strings.formats import BOUNDS
 
 Absorb = Callable[[Shape, dict[Any, Any], Any, Pointer], None]
@@ -70,7 +79,7 @@ def add_bound(shape: Shape, value: float, *, is_low: bool, is_open: bool, pointe
     bound = values.exact(value)
     if isinstance(value, float) and abs(value) >= EXACT_FLOATS:
         bound = (max if is_low else min)(bound, Fraction(value))
-    made = Bound(bound, is_open, pointer)
+    made = NumberBound(bound, is_open, pointer)
     old = shape.low if is_low else shape.high
     if old is not None:
         is_tighter = bound > old.value if is_low else bound < old.value
@@ -92,25 +101,25 @@ def _count(keyword: str, attribute: str, implied: int) -> Absorb:
 
     def absorb(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
         shape.implied |= implied
-        made = Count(int(value), (pointer, keyword))
-        old: Count | None = getattr(shape, attribute)
+        made = LengthBound(int(value), (pointer, keyword))
+        old: LengthBound | None = getattr(shape, attribute)
         setattr(shape, attribute, made if old is None else pick(old, made, key=_value))
 
     return absorb
 
 
-def _value(count: Count) -> int:
+def _value(count: LengthBound) -> int:
     return count.value
 
 
 def _pattern(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
     shape.implied |= values.STRING
-    shape.patterns += (Text(value, False, (pointer, "pattern")),)
+    shape.patterns += (TextRule(value, False, (pointer, "pattern")),)
 
 
 def _not_pattern(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
     shape.implied |= values.STRING
-    shape.patterns += (Text(value, True, (pointer, "pattern")),)
+    shape.patterns += (TextRule(value, True, (pointer, "pattern")),)
 
 
 def _format(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
@@ -120,7 +129,7 @@ def _format(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer)
         add_bound(shape, high, is_low=False, is_open=False, pointer=(pointer, "format"))
     else:
         shape.implied |= values.STRING
-        shape.formats += (Text(value, False, (pointer, "format")),)
+        shape.formats += (TextRule(value, False, (pointer, "format")),)
 
 
 def _content(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
@@ -134,7 +143,7 @@ def _items(shape: Shape, schema: dict[Any, Any], _value: Any, pointer: Pointer) 
     first, others = ("items", "additionalItems") if isinstance(schema.get("items"), list) else ("prefixItems", "items")
     prefix = [Subschema(each, ((pointer, first), index)) for index, each in enumerate(schema.get(first, ()))]
     rest = Subschema(schema[others], (pointer, others)) if others in schema else None
-    shape.items += (Items(prefix, rest),)
+    shape.items += (ItemRules(prefix, rest),)
 
 
 def _items_alone(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
@@ -166,7 +175,7 @@ def _members(shape: Shape, schema: dict[Any, Any], _value: Any, pointer: Pointer
     rest = None
     if "additionalProperties" in schema:
         rest = Subschema(schema["additionalProperties"], (pointer, "additionalProperties"))
-    shape.members += (Members(named, patterns, rest),)
+    shape.members += (PropertyRules(named, patterns, rest),)
 
 
 def _patterns_first(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:

@@ -11,7 +11,7 @@ from lmc.grammar.schema.documents.checking import Internal
 from lmc.grammar.schema.documents.documents import Document
 from lmc.grammar.schema.documents.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.shapes.negation import negate, negated
-from lmc.grammar.schema.shapes.shapes import Choice, Context, Goal, Path, Shape
+from lmc.grammar.schema.shapes.shapes import Alternatives, Goal, Path, SchemaContext, Shape
 
 _Made = TypeVar("_Made")
 
@@ -27,12 +27,12 @@ _DESCRIBING = frozenset(
 )  # fmt: skip
 
 
-class Place(NamedTuple):
+class KeywordPlace(NamedTuple):
     """A keyword: its schema, its value, and the context of that schema."""
 
     sub: Subschema
     value: Any
-    context: Context
+    context: SchemaContext
 
     def inner(self, keyword: str) -> list[Subschema]:
         """The schemas of a list."""
@@ -46,7 +46,7 @@ class Expanding(Protocol):
     document: Document
     leaves_out: bool
 
-    def absorb(self, shape: Shape, sub: Subschema, context: Context) -> None:
+    def absorb(self, shape: Shape, sub: Subschema, context: SchemaContext) -> None:
         """Add a schema to a shape."""
 
     def once(self, keyword: str, schema: object, make: Callable[[], _Made], *, meanwhile: _Made | None = None) -> _Made:
@@ -62,7 +62,7 @@ class Expanding(Protocol):
         ...
 
 
-Combine = Callable[[Expanding, Shape, Place], None]
+Combine = Callable[[Expanding, Shape, KeywordPlace], None]
 
 
 def followed(sub: Subschema, path: Path, at: Pointer) -> Path:
@@ -77,14 +77,14 @@ def followed(sub: Subschema, path: Path, at: Pointer) -> Path:
     return (id(sub.schema), path)
 
 
-def _reference(expander: Expanding, shape: Shape, place: Place) -> None:
+def _reference(expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
     at = (place.sub.pointer, "$ref")
     target = expander.document.resolve(place.value, at)
     expander.absorb(shape, target, place.context._replace(path=followed(target, place.context.path, at)))
 
 
 def _dynamic(keyword: str) -> Combine:
-    def combine(expander: Expanding, shape: Shape, place: Place) -> None:
+    def combine(expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
         at = (place.sub.pointer, keyword)
         target = expander.document.resolve_dynamic(keyword, place.value, at)
         expander.absorb(shape, target, place.context._replace(path=followed(target, place.context.path, at)))
@@ -92,18 +92,18 @@ def _dynamic(keyword: str) -> Combine:
     return combine
 
 
-def _all_of(expander: Expanding, shape: Shape, place: Place) -> None:
+def _all_of(expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
     for sub in place.inner("allOf"):
         expander.absorb(shape, sub, place.context)
 
 
-def _any_of(expander: Expanding, shape: Shape, place: Place) -> None:
+def _any_of(expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
     goals = expander.once("anyOf", place.sub.schema, lambda: _branches(place, "anyOf"))
     if place.context.scope is not None:
         if sum(map(_describes, goals)) > MAX_TOGETHER:
             expander.leaves_out = True
         goals = expander.once("anyOf together", place.sub.schema, lambda: _together(goals))
-    shape.choices += (Choice(goals, place.context),)
+    shape.choices += (Alternatives(goals, place.context),)
 
 
 def _describes(goal: Goal) -> bool:
@@ -121,16 +121,16 @@ def _together(goals: list[Goal]) -> list[Goal]:
     return [*goals, *(sum(some, ()) for count in counts for some in combinations(describing, count))]
 
 
-def _one_of(expander: Expanding, shape: Shape, place: Place) -> None:
+def _one_of(expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
     schema = place.sub.schema
     branches = expander.once("branches", schema, lambda: _branches(place, "oneOf"))
     # Whether branches overlap may depend on their parts, and so on this keyword again. Taking it for `anyOf` there
     # leaves more values, with which two branches that are seen to have none in common have none either.
     goals = expander.once("oneOf", schema, lambda: _exclusive(expander, branches), meanwhile=branches)
-    shape.choices += (Choice(goals, place.context),)
+    shape.choices += (Alternatives(goals, place.context),)
 
 
-def _branches(place: Place, keyword: str) -> list[Goal]:
+def _branches(place: KeywordPlace, keyword: str) -> list[Goal]:
     """One goal for each branch. The property that a `discriminator` (OpenAPI) names is required in all of them."""
     more: Goal = ()
     named = place.sub.schema.get("discriminator")
@@ -152,40 +152,40 @@ def _exclusive(expander: Expanding, goals: list[Goal]) -> list[Goal]:
     return [(*goal, *overlaps[index]) for index, goal in enumerate(goals)]
 
 
-def _not(expander: Expanding, shape: Shape, place: Place) -> None:
+def _not(expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
     _negated(expander, shape, place, Subschema(place.value, (place.sub.pointer, "not")))
 
 
-def _internal_not(expander: Expanding, shape: Shape, place: Place) -> None:
+def _internal_not(expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
     _negated(expander, shape, place, place.value)
 
 
-def _negated(expander: Expanding, shape: Shape, place: Place, inner: Subschema) -> None:
-    context = Context(followed(inner, place.context.path, inner.pointer))
+def _negated(expander: Expanding, shape: Shape, place: KeywordPlace, inner: Subschema) -> None:
+    context = SchemaContext(followed(inner, place.context.path, inner.pointer))
     if isinstance(inner.schema, bool):
         expander.absorb(shape, negate(inner, expander.document), context)
     else:
         expander.absorb(shape, expander.once("not", inner.schema, lambda: negate(inner, expander.document)), context)
 
 
-def _if(expander: Expanding, shape: Shape, place: Place) -> None:
+def _if(expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
     schema, pointer = place.sub
     condition = Subschema(place.value, (pointer, "if"))
     if "then" not in schema and "else" not in schema:
         # Alone it does nothing but evaluate what it describes; where that is not needed, it need not fail.
         if place.context.scope is not None:
-            shape.choices += (Choice([(condition,), ()], place.context),)
+            shape.choices += (Alternatives([(condition,), ()], place.context),)
         return
     then = Subschema(schema.get("then", True), (pointer, "then"))
     other = Subschema(schema.get("else", True), (pointer, "else"))
     goals: list[Goal] = expander.once("if", schema, lambda: [(condition, then), (negated(condition), other)])
-    shape.choices += (Choice(goals, place.context),)
+    shape.choices += (Alternatives(goals, place.context),)
 
 
 def _dependent(keyword: str) -> Combine:
     """Return the rule for objects with a property: a schema, or the names of others."""
 
-    def combine(expander: Expanding, shape: Shape, place: Place) -> None:
+    def combine(expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
         at = (place.sub.pointer, keyword)
 
         def choices() -> list[list[Goal]]:
@@ -203,31 +203,31 @@ def _dependent(keyword: str) -> Combine:
 
         shape.implied |= values.OBJECT
         made = expander.once(keyword, place.sub.schema, choices)
-        shape.choices += tuple(Choice(goals, place.context) for goals in made)
+        shape.choices += tuple(Alternatives(goals, place.context) for goals in made)
 
     return combine
 
 
-def _internal_choices(expander: Expanding, shape: Shape, place: Place) -> None:
+def _internal_choices(expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
     if len(place.value) == 1:
         for sub in place.value[0]:
             expander.absorb(shape, sub, place.context)
     else:
-        shape.choices += (Choice(place.value, place.context),)
+        shape.choices += (Alternatives(place.value, place.context),)
 
 
-def _internal_classes(_expander: Expanding, shape: Shape, place: Place) -> None:
+def _internal_classes(_expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
     shape.classes &= place.value
 
 
-def _internal_excluded(_expander: Expanding, shape: Shape, place: Place) -> None:
+def _internal_excluded(_expander: Expanding, shape: Shape, place: KeywordPlace) -> None:
     shape.excluded += tuple(place.value)
 
 
 def _unevaluated(implied: int) -> Combine:
     """Defer a keyword about evaluated parts until all choices are made (``evaluation.py``)."""
 
-    def combine(_expander: Expanding, shape: Shape, _place: Place) -> None:
+    def combine(_expander: Expanding, shape: Shape, _place: KeywordPlace) -> None:
         shape.implied |= implied
 
     return combine

@@ -10,12 +10,20 @@ from collections.abc import Callable
 from typing import Any
 
 from lmc.grammar.schema.documents.errors import Subschema
-from lmc.grammar.schema.shapes.shapes import Context, Evaluated, Items, Members, Scope, Shape, Unevaluated
+from lmc.grammar.schema.shapes.shapes import (
+    EvaluatedParts,
+    ItemRules,
+    PropertyRules,
+    SchemaContext,
+    Scope,
+    Shape,
+    Unevaluated,
+)
 
 KEYWORDS = ("unevaluatedItems", "unevaluatedProperties")
 
 
-def enter(shape: Shape, sub: Subschema, context: Context) -> Context:
+def enter(shape: Shape, sub: Subschema, context: SchemaContext) -> SchemaContext:
     """Note that a schema evaluates parts of the value. Return the context of the schemas in it for the same value."""
     schema, pointer = sub
     for keyword in KEYWORDS:
@@ -25,7 +33,7 @@ def enter(shape: Shape, sub: Subschema, context: Context) -> Context:
             if context.scope is None or context.scope[0] != id(schema):
                 context = context._replace(scope=(id(schema), context.scope))
     if context.scope is not None:
-        shape.evaluated += (Evaluated(schema, context.scope),)
+        shape.evaluated += (EvaluatedParts(schema, context.scope),)
     return context
 
 
@@ -55,7 +63,7 @@ def _settle_members(shape: Shape, sub: Subschema, schemas: list[dict[Any, Any]])
     described = Subschema(True, sub.pointer)
     named = {name: described for schema in schemas for name in schema.get("properties", ())}
     patterns = {pattern: described for schema in schemas for pattern in schema.get("patternProperties", ())}
-    shape.members += (Members(named, list(patterns.items()), sub),)
+    shape.members += (PropertyRules(named, list(patterns.items()), sub),)
 
 
 def _settle_items(shape: Shape, sub: Subschema, schemas: list[dict[Any, Any]]) -> None:
@@ -65,7 +73,7 @@ def _settle_items(shape: Shape, sub: Subschema, schemas: list[dict[Any, Any]]) -
         if not isinstance(items, list) or "additionalItems" in schema:
             return
         count = max(count, len(schema.get("prefixItems", items)))
-    shape.items += (Items([Subschema(True, sub.pointer)] * count, sub),)
+    shape.items += (ItemRules([Subschema(True, sub.pointer)] * count, sub),)
 
 
 def _is_within(scope: Scope, holder: int) -> bool:

@@ -12,9 +12,9 @@ from lmc.grammar.schema.documents.checking import ASSERTIONS
 from lmc.grammar.schema.documents.documents import Document
 from lmc.grammar.schema.documents.errors import Subschema, refusal
 from lmc.grammar.schema.shapes.absorbing import ABSORB
-from lmc.grammar.schema.shapes.combining import COMBINE, Place, followed
+from lmc.grammar.schema.shapes.combining import COMBINE, KeywordPlace, followed
 from lmc.grammar.schema.shapes.evaluation import enter, settle
-from lmc.grammar.schema.shapes.shapes import Context, Goal, Path, Shape
+from lmc.grammar.schema.shapes.shapes import Goal, Path, SchemaContext, Shape
 from lmc.grammar.schema.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from lmc.ir.errors import ConstraintError
 
@@ -43,7 +43,7 @@ class Expander:
         shape = self._new_shape()
         shape.pointer = goal[0].pointer if goal else None
         for sub in goal:
-            self.absorb(shape, sub, Context())
+            self.absorb(shape, sub, SchemaContext())
         found: list[Shape] = []
         stack = [shape]
         while stack:
@@ -86,10 +86,10 @@ class Expander:
         if sum(keyword in ASSERTIONS for keyword in self.document.keywords(goal[0])) > 1:
             return None
         shape = self._new_shape()
-        self.absorb(shape, goal[0], Context())
+        self.absorb(shape, goal[0], SchemaContext())
         return shape.choices[0].goals
 
-    def absorb(self, shape: Shape, sub: Subschema, context: Context) -> None:
+    def absorb(self, shape: Shape, sub: Subschema, context: SchemaContext) -> None:
         """Add a schema to a shape."""
         pointer = sub.pointer
         if sub.schema is True:
@@ -110,7 +110,7 @@ class Expander:
                 continue
             combine = COMBINE.get(keyword)
             if combine is not None:
-                combine(self, shape, Place(sub, value, context))
+                combine(self, shape, KeywordPlace(sub, value, context))
         self._depth -= 1
 
     def once(self, keyword: str, schema: object, make: Callable[[], _Made], *, meanwhile: _Made | None = None) -> _Made:

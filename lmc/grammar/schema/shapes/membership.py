@@ -6,13 +6,13 @@ from typing import Any, Protocol
 
 from lmc.grammar.schema.numbers.numbers import is_within
 from lmc.grammar.schema.shapes.expanding import Expander
-from lmc.grammar.schema.shapes.shapes import Count, Goal, Shape
+from lmc.grammar.schema.shapes.shapes import Goal, LengthBound, Shape
 from lmc.grammar.schema.strings.strings import Strings
 from lmc.grammar.schema.values import NUMBER, STRING, class_of, exact, identity
 
 
 class Deciding(Protocol):
-    """The used part of ``Builder``."""
+    """The used part of ``SchemaBuilder``."""
 
     expander: Expander
     strings: Strings
@@ -41,7 +41,7 @@ def _meets_goal(value: Any, goal: Goal, by: Deciding) -> bool:
     return not goal or any(meets(value, shape, by) for shape in by.expander.expand(goal))
 
 
-def _is_counted(count: int, low: Count | None, high: Count | None) -> bool:
+def _is_counted(count: int, low: LengthBound | None, high: LengthBound | None) -> bool:
     return not (low is not None and count < low.value) and not (high is not None and count > high.value)
 
 

@@ -23,7 +23,7 @@ A negation in between ends the scope: what holds because something else does not
 """
 
 
-class Bound(NamedTuple):
+class NumberBound(NamedTuple):
     """A bound on a number; ``is_open``: the bound itself is out."""
 
     value: Fraction
@@ -31,14 +31,14 @@ class Bound(NamedTuple):
     pointer: Pointer
 
 
-class Count(NamedTuple):
+class LengthBound(NamedTuple):
     """A bound on a length or number of parts."""
 
     value: int
     pointer: Pointer
 
 
-class Text(NamedTuple):
+class TextRule(NamedTuple):
     """A pattern or the name of a format. ``is_negated``: a pattern that must not match."""
 
     text: str
@@ -46,7 +46,7 @@ class Text(NamedTuple):
     pointer: Pointer
 
 
-class Items(NamedTuple):
+class ItemRules(NamedTuple):
     """A schema's rules for the items of an array: the first ones, and the others (None: nothing)."""
 
     prefix: list[Subschema]
@@ -61,7 +61,7 @@ class Contains(NamedTuple):
     high: int | None
 
 
-class Members(NamedTuple):
+class PropertyRules(NamedTuple):
     """A schema's rules for the properties of an object; ``rest`` is for keys without a name or pattern in it."""
 
     named: dict[str, Subschema]
@@ -69,21 +69,21 @@ class Members(NamedTuple):
     rest: Subschema | None
 
 
-class Context(NamedTuple):
+class SchemaContext(NamedTuple):
     """The context of a schema: the references that led to it, and its scope."""
 
     path: Path = None
     scope: Scope = None
 
 
-class Choice(NamedTuple):
+class Alternatives(NamedTuple):
     """One of several goals has to be met as well."""
 
     goals: list[Goal]
-    context: Context
+    context: SchemaContext
 
 
-class Evaluated(NamedTuple):
+class EvaluatedParts(NamedTuple):
     """A schema that holds for the value, and the scope whose schemas take what it describes as evaluated."""
 
     schema: dict[Any, Any]
@@ -105,7 +105,7 @@ class Some(NamedTuple):
     value: Subschema
 
 
-class Matcher(Protocol):
+class PatternMatcher(Protocol):
     """Knows regular expressions."""
 
     def find(self, pattern: str, text: str, pointer: Pointer) -> tuple[bool, bool]:
@@ -132,27 +132,27 @@ class Shape:
     implied: int = 0
     allowed: dict[Hashable, Any] | None = None
     excluded: tuple[Any, ...] = ()
-    low: Bound | None = None
-    high: Bound | None = None
+    low: NumberBound | None = None
+    high: NumberBound | None = None
     multiples: tuple[tuple[Fraction, Pointer], ...] = ()
-    min_length: Count | None = None
-    max_length: Count | None = None
-    patterns: tuple[Text, ...] = ()
-    formats: tuple[Text, ...] = ()
+    min_length: LengthBound | None = None
+    max_length: LengthBound | None = None
+    patterns: tuple[TextRule, ...] = ()
+    formats: tuple[TextRule, ...] = ()
     contents: tuple[Subschema, ...] = ()
-    items: tuple[Items, ...] = ()
+    items: tuple[ItemRules, ...] = ()
     contains: tuple[Contains, ...] = ()
-    min_items: Count | None = None
-    max_items: Count | None = None
+    min_items: LengthBound | None = None
+    max_items: LengthBound | None = None
     unique: Pointer = None
-    members: tuple[Members, ...] = ()
+    members: tuple[PropertyRules, ...] = ()
     required: tuple[tuple[str, Pointer], ...] = ()
     names: tuple[Subschema, ...] = ()
     some: tuple[Some, ...] = ()
-    min_members: Count | None = None
-    max_members: Count | None = None
-    choices: tuple[Choice, ...] = ()
-    evaluated: tuple[Evaluated, ...] = ()
+    min_members: LengthBound | None = None
+    max_members: LengthBound | None = None
+    choices: tuple[Alternatives, ...] = ()
+    evaluated: tuple[EvaluatedParts, ...] = ()
     unevaluated: tuple[Unevaluated, ...] = ()
 
     def copy(self) -> Shape:
@@ -194,7 +194,7 @@ class Shape:
             sub for prefix, rest in self.items if (sub := prefix[index] if index < len(prefix) else rest) is not None
         )
 
-    def member_goal(self, name: str, matcher: Matcher | None) -> Goal:
+    def member_goal(self, name: str, matcher: PatternMatcher | None) -> Goal:
         """Return the goal of a property; without a matcher for patterns, the part that is known then.
 
         Where readings of a pattern differ on the name, it has to meet both consequences.

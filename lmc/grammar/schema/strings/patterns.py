@@ -18,7 +18,7 @@ from lmc.grammar.automata.nodes import Node
 from lmc.grammar.regex import search_to_node, without_match_to_node
 from lmc.grammar.regex.sets import sets_in
 from lmc.grammar.schema.documents.errors import json_pointer
-from lmc.grammar.schema.shapes.shapes import Text
+from lmc.grammar.schema.shapes.shapes import TextRule
 from lmc.grammar.schema.strings.alphabet import JSON
 from lmc.ir.errors import ConstraintError
 
@@ -37,7 +37,7 @@ class _Part(NamedTuple):
     is_negated: bool
 
 
-def pattern_node(text: Text, arena: Arena) -> Node:
+def pattern_node(text: TextRule, arena: Arena) -> Node:
     """The contents of strings, between the quotes, that meet the pattern (or do not: it is negated).
 
     A negation is over all byte strings; the caller intersects it with what is meant. Raises ``ConstraintError`` for a

@@ -14,7 +14,7 @@ from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.documents.errors import Pointer
-from lmc.grammar.schema.shapes.shapes import Goal, Shape, Text
+from lmc.grammar.schema.shapes.shapes import Goal, Shape, TextRule
 from lmc.grammar.schema.strings.alphabet import JSON, any_character, any_spelling
 from lmc.grammar.schema.strings.formats import format_node
 from lmc.grammar.schema.strings.patterns import pattern_node
@@ -108,7 +108,7 @@ class Strings:
 
     def pattern(self, pattern: str, pointer: Pointer, *, is_negated: bool = False) -> Node:
         """The contents of the strings in which a pattern is found; negated: all byte strings but these."""
-        return self._pattern(Text(pattern, is_negated, pointer))
+        return self._pattern(TextRule(pattern, is_negated, pointer))
 
     def find(self, pattern: str, text: str, pointer: Pointer) -> tuple[bool, bool]:
         """Return whether a pattern is found in a text in every reading, and whether it is found in none."""
@@ -124,7 +124,7 @@ class Strings:
             automaton = self._automata[contents] = Automaton(contents, self._arena)
         return automaton.matches(string_text(value, pointer)[1:-1])
 
-    def _pattern(self, text: Text) -> Node:
+    def _pattern(self, text: TextRule) -> Node:
         key = (text.text, text.is_negated)
         node = self._patterns.get(key)
         if node is None:

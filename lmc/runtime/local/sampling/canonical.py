@@ -11,7 +11,7 @@ from lmc.ir.tokens.tokens import common_prefix_length
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.sampling.constrained import only
 from lmc.runtime.local.sampling.drafting import Paths
-from lmc.runtime.local.sampling.sampler import Draw, Drawn
+from lmc.runtime.local.sampling.sampler import Draw, DrawnToken
 
 
 class CanonicalTask(GenerationTask):
@@ -50,7 +50,7 @@ class CanonicalTask(GenerationTask):
             for position in (row + 1 - self.prompt_tokens for row in rows)
         ]
 
-    def take(self, rows: Sequence[int], drawn: Sequence[Drawn | EngineError]) -> EngineError | None:
+    def take(self, rows: Sequence[int], drawn: Sequence[DrawnToken | EngineError]) -> EngineError | None:
         del rows  # they follow one another
         for each in drawn:
             if isinstance(each, EngineError):

@@ -15,7 +15,7 @@ from lmc.runtime.local.failures import constraint_failed
 from lmc.runtime.local.sampling.drafting import Path, Paths
 
 
-class Walk:
+class ConstraintWalk:
     """A generation's way through its constraint, and how it would go on along a draft.
 
     All its methods raise `LmcError`, whatever the constraint raises.

@@ -8,7 +8,7 @@ import torch
 
 from lmc.grammar.index.states import State, StateTable
 from lmc.runtime.kernels.choices import Chosen
-from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, DeviceTables, Draws, Implementation, Tables, draw_masked
+from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, ConstraintTables, Draws, Implementation, Tables, draw_masked
 from lmc.runtime.local.sampling.sampler import Draw, uniform
 
 MAX_CONSTRAINTS = 64
@@ -30,7 +30,7 @@ class DeviceDraws:
         self._device = device
         self._implementation: Implementation | None = implementation
         self._held: OrderedDict[StateTable, int] = OrderedDict()  # each with its place in `_tables`
-        self._tables: DeviceTables | None = None
+        self._tables: ConstraintTables | None = None
 
     def choose(self, logits: torch.Tensor, draws: Sequence[Draw]) -> list[Chosen] | None:
         """A token for each row of `logits` [R, vocabulary]; None where one of them can't be drawn on the device.
@@ -59,7 +59,7 @@ class DeviceDraws:
         others = [constraint for constraint in self._held if constraint not in wanted]
         chosen = [*others[max(len(others) - room, 0) :], *kept, *missing]
         self._held = OrderedDict((constraint, place) for place, constraint in enumerate(chosen))
-        self._tables = DeviceTables.of([_tables(constraint, size) for constraint in chosen], self._device)
+        self._tables = ConstraintTables.of([_tables(constraint, size) for constraint in chosen], self._device)
 
     def _draws(self, draws: Sequence[Draw]) -> Draws:
         assert self._tables is not None

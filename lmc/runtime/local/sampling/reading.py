@@ -11,11 +11,11 @@ from lmc.ir.errors import EngineError
 from lmc.runtime.local.failures import not_numbers
 from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.model import LogitsRows
-from lmc.runtime.local.sampling.sampler import Drawn, OnDevice, draw_tokens
+from lmc.runtime.local.sampling.sampler import DrawnToken, OnDevice, draw_tokens
 from lmc.runtime.local.tasks import ScoreTask, Task
 
 # Tokens or errors of a generation, one for each row; an error of anything else, where its logits are no numbers.
-Reading = list[Drawn | EngineError] | EngineError | None
+Reading = list[DrawnToken | EngineError] | EngineError | None
 
 
 def read_logits(

@@ -51,7 +51,7 @@ class Draw:
         return bool(self.forbidden or self.sampling.logit_bias or self.sampling.penalizes)
 
 
-class Drawn(NamedTuple):
+class DrawnToken(NamedTuple):
     """A token with its log-probability and the likeliest tokens, best first (where they were asked for)."""
 
     token: int
@@ -67,13 +67,13 @@ class OnDevice(Protocol):
 
 def draw_tokens(
     logits: torch.Tensor, draws: Sequence[Draw], on_device: OnDevice | None = None
-) -> list[Drawn | EngineError]:
+) -> list[DrawnToken | EngineError]:
     """Draw one token from each row of `logits` [R, vocabulary]; a row that can't be drawn from gives its error.
 
     With `on_device` nothing of the size of the vocabulary leaves the device where all draws can be made there.
     Log-probabilities are those of the model itself: before bias, penalties, temperature and truncation.
     """
-    results: list[Drawn | EngineError] = []
+    results: list[DrawnToken | EngineError] = []
     for first in range(0, len(draws), ROWS_AT_ONCE):
         part = slice(first, first + ROWS_AT_ONCE)
         results += _draw_part(logits[part].float(), draws[part], on_device)
@@ -134,9 +134,11 @@ def token_probabilities(logits: NDArray[np.float32], sampling: SamplingParams) -
     return weights / weights.sum(dtype=np.float64)
 
 
-def _draw_part(logits: torch.Tensor, draws: Sequence[Draw], on_device: OnDevice | None) -> list[Drawn | EngineError]:
+def _draw_part(
+    logits: torch.Tensor, draws: Sequence[Draw], on_device: OnDevice | None
+) -> list[DrawnToken | EngineError]:
     return [
-        Drawn(token, logprob, top) if math.isfinite(highest) else _undrawable(draw, highest)
+        DrawnToken(token, logprob, top) if math.isfinite(highest) else _undrawable(draw, highest)
         for (highest, token, logprob, top), draw in zip(_choose(logits, draws, on_device), draws, strict=True)
     ]
 
