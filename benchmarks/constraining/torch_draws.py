@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, DeviceTables, Drawn, Draws, Tables
+from lmc.runtime.kernels.masked_draw import UNCONSTRAINED, ConstraintTables, Drawn, Draws, Tables
 from tests.runtime.kernels.drawing import moved, some_draws, some_tables
 
 STATES, CLASSES, CONSTRAINTS = 400, 400, 4
@@ -25,7 +25,7 @@ class Step:
 
     logits: torch.Tensor
     draws: Draws
-    tables: DeviceTables
+    tables: ConstraintTables
     several: Sequence[Tables]
 
     @classmethod
@@ -37,7 +37,7 @@ class Step:
         states[rng.random(rows) < 1 / 8] = UNCONSTRAINED
         logits = torch.from_numpy(rng.normal(0, 3, (rows, size)).astype(np.float32)).to(dtype)
         draws = moved(some_draws(rng, rows, states.tolist(), size), device)
-        return cls(logits.to(device), draws, DeviceTables.of(several, device), several)
+        return cls(logits.to(device), draws, ConstraintTables.of(several, device), several)
 
     def sampled(self, kind: str, rows: int) -> "Step":
         """The first rows with one kind of sampling for all of them."""

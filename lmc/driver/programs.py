@@ -123,7 +123,7 @@ def _module_name(path: Path) -> str:
 
 
 def _is_taken(name: str, path: Path) -> bool:
-    """Whether the name belongs to another file."""
+    """Return True if the name belongs to another file."""
     return name in sys.modules and getattr(sys.modules[name], "__file__", None) != str(path)
 
 
@@ -143,7 +143,7 @@ def _import_error(error: BaseException, path: Path, shown: str) -> ProgramImport
 
 
 def is_library(file: str) -> bool:
-    """Whether a file belongs to Python, to lmc or to an installed package, and so is not the user's."""
+    """Return True if a file belongs to Python, to lmc or to an installed package, and so is not the user's."""
     return file.startswith(("<frozen", str(Path(__file__).parents[1]), sys.base_prefix)) or "site-packages" in file
 
 

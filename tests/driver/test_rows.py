@@ -136,9 +136,9 @@ def test_rows_are_converted_and_faults_stay_in_their_row(tmp_path: Path):
         (3, "the row is not JSON"),
         (4, 'the row is ["essay"], a list, no object'),
         (5, "grade has no argument 'esay'"),
-        (6, "argument 'count' stands in the row and in the command"),
+        (6, "argument 'count' is in the row and in the command"),
         (7, "argument essay is 3, a number: Input should be a valid string"),
-        (8, "argument 'count' stands in the row and in the command"),
+        (8, "argument 'count' is in the row and in the command"),
         (9, 'argument point is {"x": [4]}, an object: x is [4], a list: Input should be a valid integer'),
         (11, "the row is not UTF-8"),
         (12, "the row is nested too deep"),
@@ -183,7 +183,7 @@ def test_a_file_that_is_not_there(tmp_path: Path):
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        (b'{"essay": "x", "essay": "y"}', "the key 'essay' stands in one object twice"),
+        (b'{"essay": "x", "essay": "y"}', "the key 'essay' is in one object twice"),
         (b'{"essay": "\xe9"}', "the row is not UTF-8"),
         (b'{"essay": "x",}', "the row is not JSON: Expecting property name enclosed in double quotes at column 15"),
         (b"[", "the row is not JSON: Expecting value at column 2"),

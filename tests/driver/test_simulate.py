@@ -41,7 +41,7 @@ def test_every_policy_serves_a_file(trace: str, policy: str):
     [
         ("[1]", "the row is no object", "write {"),
         ("{", "the row is not JSON", "one JSON object to a line"),
-        ('{"id": 1, "id": 2}', "the key 'id' stands in one object twice", "keep one"),
+        ('{"id": 1, "id": 2}', "the key 'id' is in one object twice", "keep one"),
         ('{"id": 1, "tokens": [1], "output": 1, "arrival": NaN}', "it has no number NaN", ""),
         ('{"id": 1, "tokens": [1]}', "the row lacks output", "write {"),
     ],

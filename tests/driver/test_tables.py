@@ -96,7 +96,7 @@ def test_a_cell_that_is_no_good_is_an_error_of_its_row(tmp_path: Path):
         ("rows.csv", "", "holds no rows", "header row"),
         ("rows.csv", "essay,count\n", "holds no rows", "below the header"),
         ("rows.csv", "esay,count\na,1\n", "grade has no argument 'esay'", "did you mean 'essay'"),
-        ("rows.csv", "essay,note\na,b\n", "argument 'note' stands in the row and in the command", "leave out one"),
+        ("rows.csv", "essay,note\na,b\n", "argument 'note' is in the row and in the command", "leave out one"),
         ("rows.csv", ",essay,count\n0,a,1\n", "column 1 of the header has no name", "index=False"),
         ("rows.csv", "essay,essay\na,b\n", "the header has two columns 'essay'", "keep one"),
         ("rows.csv", "essay;count\na;1\n", "the columns are separated by semicolons, not by commas", "with commas"),
@@ -159,7 +159,7 @@ def test_a_json_array_is_read_by_its_name(tmp_path: Path):
         "4: the row lacks count",
         "4: the row is 3, a number, no object",
         "5: the row is not JSON: it has no number NaN",
-        "5: the key 'essay' stands in one object twice",
+        "5: the key 'essay' is in one object twice",
     ]
     assert count_rows(str(tmp_path / "rows.json"), 1000) == 5
     lines = rows(tmp_path, "lines.json", '{"essay": "a", "count": 1}\n{"essay": "b", "count": 2}\n')

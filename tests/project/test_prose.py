@@ -9,7 +9,7 @@ import pytest
 
 from tests.project.layers import REPOSITORY
 
-DONE = ("backend", "cache", "cli", "grammar", "ir", "library", "passes", "runtime", "sglang")
+DONE = ("backend", "cache", "cli", "driver", "grammar", "ir", "library", "passes", "runtime", "sglang")
 OPENING = re.compile(r"(What|Whether|Those|How|Where|Which|When|That) ")
 PHRASES = re.compile(
     r"\b((is|are|was) told|bec[ao]mes? of|in vain|as far as|(go|goes|gone|going) on with|comes? of it|stands? in)\b"

@@ -9,10 +9,12 @@ from lmc.driver.batch.rows import Row
 from lmc.driver.batch.windows import Entry, Part
 
 PART_BYTES = 2**29
-"""What memory may hold of rows that are put in order together, in bytes: those of most files, on any machine that runs
-a model. Of files that are larger it holds two parts, as one is read while the one before it runs."""
+"""The memory of rows that are scheduled together, in bytes: those of most files.
+
+Any machine that runs a model has it twice: of larger files a chunk is read while the one before it runs.
+"""
 ROW_BYTES = 2**11
-"""What memory holds of a row beside its text, in bytes: measured on rows of two texts."""
+"""The memory of a row beside its text, in bytes: measured on rows of two texts."""
 
 
 def entry_of(number: int, row: Row) -> Entry:

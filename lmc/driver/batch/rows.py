@@ -180,7 +180,7 @@ class ArgumentReader:
         """Raise ``InputError`` for a name that the program does not take, or that the command gives too."""
         self._check_known(key)
         if key in fixed:
-            raise InputError(f"argument {key!r} stands in the row and in the command", remedy="leave out one")
+            raise InputError(f"argument {key!r} is in the row and in the command", remedy="leave out one")
 
     def _completed(self, arguments: dict[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
         arguments.update(fixed)
@@ -362,5 +362,5 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [key for key, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"the key {twice!r} stands in one object twice", remedy="keep one of them")
+        raise InputError(f"the key {twice!r} is in one object twice", remedy="keep one of them")
     return found

@@ -204,7 +204,7 @@ class Execution:
         try:
             result = await work
         except asyncio.CancelledError:
-            self._stopped(number, before)  # what the thread still does is told to nobody
+            self._stopped(number, before)  # later events of the thread are dropped
             raise
         self._deliver(number, result)
 

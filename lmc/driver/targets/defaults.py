@@ -1,4 +1,4 @@
-"""The ambient defaults: where a program runs and what is kept on disk, if nobody says so.
+"""Ambient defaults: the target and the cache of a program without options for them.
 
 Read once when a call enters, passed on from there.
 """
@@ -28,11 +28,11 @@ OFF = "off"
 
 _CACHE_SETTINGS = ("grammar_cache", "grammar_cache_mb")
 SETTINGS = (*ENGINE_OPTIONS, *_CACHE_SETTINGS)
-"""What ``[tool.lmc]`` may hold."""
+"""The keys of ``[tool.lmc]``."""
 
 
 class DefaultBackend:
-    """What programs of ``lmc.sglang`` run on if nobody says so: one per process, as that language has it."""
+    """The default backend of ``lmc.sglang``: one per process, as in that language."""
 
     def __init__(self) -> None:
         self.chosen: Any = None
@@ -46,7 +46,7 @@ def resolve_target(
 ) -> Target:
     """The target of a call: that of ``options``, else ``LMC_TARGET``, else ``[tool.lmc]``, else the built-in model.
 
-    ``[tool.lmc]`` stands in the nearest ``pyproject.toml`` at or above ``folder`` (the current one) and may hold all
+    ``[tool.lmc]`` is read from the nearest ``pyproject.toml`` at or above ``folder`` (the current one) and may hold all
     engine options; those other than ``target`` count for the target it names only.
     Raises ``InputError``.
     """
@@ -61,12 +61,12 @@ def resolve_target(
 def resolve_grammar_cache(
     *, environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> IndexFolder | None:
-    """Where token indexes of constraints are kept between processes, and how many bytes of them; None for nowhere.
+    """Return the folder of token indexes that processes share, and its limit in bytes; None for no folder.
 
-    What ``LMC_GRAMMAR_CACHE`` names, else ``grammar_cache`` of ``[tool.lmc]`` (relative to its pyproject.toml), else
-    the user's cache. "off" is nowhere. It holds as many megabytes (of 2^20 bytes) as ``LMC_GRAMMAR_CACHE_MB`` says,
-    else ``grammar_cache_mb``, else 512: beyond that, what was used longest ago goes.
-    Raises ``InputError``, also for a folder that was named and can't be used.
+    It is ``LMC_GRAMMAR_CACHE``, else ``grammar_cache`` of ``[tool.lmc]`` (relative to its pyproject.toml), else the
+    user's cache. "off" is none. The limit is ``LMC_GRAMMAR_CACHE_MB`` megabytes (of 2^20 bytes), else
+    ``grammar_cache_mb``, else 512: beyond that, the least recently used are deleted. Raises ``InputError``, also for a
+    folder that was named and can't be used.
     """
     environment = os.environ if environment is None else environment
     here = Path.cwd() if folder is None else folder

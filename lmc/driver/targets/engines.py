@@ -28,7 +28,7 @@ def flush_cache(options: Options) -> bool:
 
 
 def engine_info(options: Options) -> dict[str, Any]:
-    """What the engine of ``options`` is and has done so far, as JSON data. Loads it, unless it runs already."""
+    """Return facts and statistics of the engine of ``options`` as JSON data. Loads it, unless it runs already."""
     target = resolve_target(options)
     engine = service().engines.engine(target)
     return {"target": asdict(target), **asdict(engine.info), "statistics": asdict(engine.statistics)}
