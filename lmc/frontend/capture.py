@@ -26,7 +26,6 @@ from lmc.frontend.handles.making import append_together
 from lmc.frontend.handles.roles import end_role
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.values import (
-    SCALARS,
     Abstract,
     Const,
     Poison,
@@ -57,7 +56,7 @@ from lmc.ir.dialects.core_ops import BreakOp, ReturnOp, SamplingOp
 from lmc.ir.errors import CaptureError, LmcError, Location, VerifyError
 from lmc.ir.module import Function, Module
 from lmc.ir.semantics import structure
-from lmc.ir.types import ANY, BOOL, ListType, Type
+from lmc.ir.types import ANY, BOOL, SCALARS, ListType, Type
 from lmc.ir.verify.verifier import verify
 
 

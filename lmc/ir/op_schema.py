@@ -14,10 +14,10 @@ from functools import cache
 from typing import Any, TypeGuard, cast
 
 from lmc.ir.core import Attribute, Block, FieldKind, Op, SymbolKind, Value, op_names
+from lmc.ir.types import SCALARS
 
 MAX_ATTRIBUTE_DEPTH = 32
 MAX_INTEGER_BITS = 4096
-_SCALARS = (type(None), bool, int, float, str)
 _HELD: dict[FieldKind, str] = {
     "operand": "a value",
     "operands": "a tuple of values",
@@ -132,7 +132,7 @@ def is_attribute(value: object) -> TypeGuard[Attribute]:
     level = [value]
     for _ in range(MAX_ATTRIBUTE_DEPTH + 1):
         tuples = [entry for entry in level if type(entry) is tuple]
-        if any(type(entry) not in _SCALARS for entry in level if type(entry) is not tuple):
+        if any(type(entry) not in SCALARS for entry in level if type(entry) is not tuple):
             return False
         level = [entry for inner in tuples for entry in inner]
         if not tuples:
@@ -184,7 +184,7 @@ def _attribute_type(hint: Any) -> AttributeType:
     scalars: list[type] = []
     element: AttributeType | None = None
     for member in members:
-        if member in _SCALARS:
+        if member in SCALARS:
             scalars.append(member)
             continue
         entry, *rest = typing.get_args(member)

@@ -52,6 +52,9 @@ BOOL = Type("bool")
 NONE = Type("none")
 ANY = Type("any")
 
+SCALAR_TYPES = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
+SCALARS = frozenset({str, int, float, bool, type(None)})
+"""The Python types of scalars."""
 SIMPLE_TYPES = {kind.name: kind for kind in (CTX, TEXT, INT, FLOAT, BOOL, NONE, ANY)}
 
 

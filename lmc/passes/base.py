@@ -12,7 +12,7 @@ from lmc.ir.core import Block
 from lmc.ir.errors import InputError, Location
 from lmc.ir.module import Module
 from lmc.ir.profile import Profile
-from lmc.ir.tokens.template import ChatTemplate, Message, Segment, TurnSlot
+from lmc.ir.tokens.template import ChatTemplate, Segment, Turn, TurnSlot
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.wording import with_count
 
@@ -139,7 +139,7 @@ def _template_tokens(tokenizer: Tokenizer, role: str) -> tuple[int, int] | None:
         return None
     template = ChatTemplate(tokenizer)
     roles = (*_TURNS_BEFORE[role], role)
-    turns = [Message(each, template.slot(index)) for index, each in enumerate(roles)]
+    turns = [Turn(each, template.slot(index)) for index, each in enumerate(roles)]
     try:
         before = template.closed(turns[:-1]) if turns[:-1] else ""
         whole = template.closed(turns)

@@ -23,7 +23,7 @@ from lmc.runtime.events import OnEvent
 from lmc.runtime.hints.lookahead import LookaheadHints
 from lmc.runtime.hints.pinned_prefixes import PinBudget
 from lmc.runtime.in_flight import InFlight
-from lmc.runtime.machine import Machine, ProgramExit, report_forced
+from lmc.runtime.machine import ProgramExit, StageRun, report_forced
 from lmc.runtime.operations import ask
 from lmc.runtime.prepared import PreparedPlan, prepare
 from lmc.runtime.prepared_body import Stage
@@ -264,7 +264,7 @@ class _Batch:
         except Exception as error:  # a transcript that the template refuses, say
             return Finished(None, located(error, end.op.location), profile)
 
-    def _report_shared(self, machine: Machine) -> None:
+    def _report_shared(self, machine: StageRun) -> None:
         """Tell about the text that was computed once for all instances."""
         if self._around.on_event is None or self._stage is not self._around.prepared.own:
             return
@@ -275,8 +275,8 @@ class _Batch:
 
     def _machine(
         self, around: BatchContext, stage: Stage, values: dict[Value, Any], *, instance: int, position: int
-    ) -> Machine:
-        return Machine(around, stage, values, ask=ask, instance=instance, position=position)
+    ) -> StageRun:
+        return StageRun(around, stage, values, ask=ask, instance=instance, position=position)
 
 
 def _bind(plan: Plan, inputs: Mapping[str, Any]) -> dict[Value, Any]:

@@ -100,7 +100,7 @@ class Frame:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: StageRun,
         body: PreparedBody,
         environment: dict[Value, Any],
         *,
@@ -294,7 +294,7 @@ class Call:
             self.unwanted(answer)
 
 
-class Machine:
+class StageRun:
     """One run of a stage of a plan. ``environment`` holds the values known before and takes the results.
 
     ``ask`` starts what can't be evaluated on the spot (``lmc.runtime.operations``).
@@ -500,7 +500,7 @@ class Machine:
         self.recording.op(op_id, entry)
 
 
-def report_forced(machine: Machine, op: SamplingOp, environment: Mapping[Value, Any]) -> None:
+def report_forced(machine: StageRun, op: SamplingOp, environment: Mapping[Value, Any]) -> None:
     """Tell about the text of an op whose tokens are known without a model."""
     around = machine.around
     if around.on_event is None or not op.forced:

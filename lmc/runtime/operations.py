@@ -19,7 +19,7 @@ from lmc.ir.semantics import selection
 from lmc.ir.semantics.interpreter import failed_profile, generation_profile, score_profile
 from lmc.ir.tokens.context import Context
 from lmc.runtime.host_calls import begin
-from lmc.runtime.machine import Call, Frame, Machine
+from lmc.runtime.machine import Call, Frame, StageRun
 from lmc.runtime.region_runs import run_regions
 
 R = TypeVar("R", Request, ScoreRequest)
@@ -176,7 +176,7 @@ def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
     frame.machine.wait_for_host(call, run)
 
 
-def _record_failed(machine: Machine, op_id: str, start: float, error: BaseException) -> None:
+def _record_failed(machine: StageRun, op_id: str, start: float, error: BaseException) -> None:
     """Count what was computed for a request that failed."""
     entry = failed_profile(error, time.perf_counter() - start)
     if entry is not None:
@@ -200,7 +200,7 @@ def _stable_prefix(context: Any, engine: Engine) -> tuple[int, ...]:
         return ()
 
 
-def _on_delta(machine: Machine, op_id: str, name: str | None, sample: int, context: Context) -> OnDelta | None:
+def _on_delta(machine: StageRun, op_id: str, name: str | None, sample: int, context: Context) -> OnDelta | None:
     if machine.around.on_event is None:
         return None
 

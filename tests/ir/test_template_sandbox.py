@@ -5,7 +5,7 @@ import pytest
 
 from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import InputError
-from lmc.ir.tokens.template import ChatTemplate, Message
+from lmc.ir.tokens.template import ChatTemplate, Turn
 from lmc.ir.tokens.template_sandbox import TemplateEnvironment, TemplateLimitError, budget_for
 from lmc.ir.tokens.tokenizer import Tokenizer
 
@@ -136,27 +136,27 @@ def model(source: str, folder: str = "models/some") -> ChatTemplate:
 @pytest.mark.parametrize("source", [*FAILING, *BOMBS])
 def test_a_template_that_fails_or_takes_too_much_is_an_error_of_the_model_folder(source: str):
     with pytest.raises(InputError) as caught:
-        model(USER + source).closed([Message("user", "hi")])
+        model(USER + source).closed([Turn("user", "hi")])
     assert "chat template" in caught.value.cause
     assert caught.value.remedy
 
 
 def test_the_error_names_the_folder_and_the_cause():
     with pytest.raises(InputError, match="chat template of models/some fails: ZeroDivisionError: division by zero"):
-        model(USER + "{{ 1 / 0 }}").closed([Message("user", "hi")])
+        model(USER + "{{ 1 / 0 }}").closed([Turn("user", "hi")])
     with pytest.raises(InputError, match="chat template of models/some fails: it takes too many steps"):
-        model(USER + FAILING[7]).closed([Message("user", "hi")])
+        model(USER + FAILING[7]).closed([Turn("user", "hi")])
 
 
 @pytest.mark.parametrize("source", ["", "{{ bos_token }}", "{% for m in messages %}{{ m.role }}{% endfor %}"])
 def test_a_template_that_drops_the_text_of_the_user_is_an_error(source: str):
     with pytest.raises(InputError, match="chat template of models/some drops the text of the user"):
-        model(source).closed([Message("user", "hi")])
+        model(source).closed([Turn("user", "hi")])
 
 
 def test_a_template_that_wants_a_system_turn_first_is_used():
     source = "{% if messages[0].role != 'system' %}{{ raise_exception('no system') }}{% endif %}" + ALL
-    assert model(source).closed([Message("system", "a"), Message("user", "b")]) == "ab"
+    assert model(source).closed([Turn("system", "a"), Turn("user", "b")]) == "ab"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_template_that_wants_a_system_turn_first_is_used():
 )
 def test_a_template_that_drops_turns_of_a_conversation_is_an_error(source: str, role: str):
     with pytest.raises(InputError, match=f"chat template of models/some drops the text of the {role}"):
-        model(source).closed([Message("user", "hi")])
+        model(source).closed([Turn("user", "hi")])
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_template_that_drops_turns_of_a_conversation_is_an_error(source: str, 
     ],
 )
 def test_a_template_may_strip_text_and_refuse_roles(source: str):
-    assert model(source).closed([Message("user", "hi ")]).strip() == "hi"
+    assert model(source).closed([Turn("user", "hi ")]).strip() == "hi"
 
 
 @pytest.mark.parametrize("source", ORDINARY)

@@ -4,6 +4,7 @@ import ast
 import io
 import re
 import tokenize
+from collections import Counter
 
 import pytest
 
@@ -14,6 +15,10 @@ OPENING = re.compile(r"(What|Whether|Those|How|Where|Which|When|That) ")
 PHRASES = re.compile(
     r"\b((is|are|was) told|bec[ao]mes? of|in vain|as far as|(go|goes|gone|going) on with|comes? of it|stands? in)\b"
 )
+SHARED = {  # each the term of its package: of grammars, engines, programs or abstract values
+    *("Block", "Constraint", "Evaluated", "Function", "Generation", "Handle", "Outcome", "Slice", "State"),
+    *("TokenState", "UnknownVariableError"),
+}
 FILES = sorted(path for package in DONE for path in (REPOSITORY / "lmc" / package).rglob("*.py"))
 
 
@@ -52,3 +57,9 @@ def test_problems_are_found():
     assert problems('class A:\n    b: int\n    """As far as known."""') == []
     assert problems('class A:\n    b: int\n    """Known as far as\n    possible."""') == ["3: 'as far as'"]
     assert problems('"""Return what is told apart."""') == ["1: 'is told'"]
+
+
+def test_a_class_name_means_one_thing():
+    trees = [ast.parse(path.read_text("utf-8")) for path in (REPOSITORY / "lmc").rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert {name for name, count in names.items() if count > 1 and name[0] != "_"} <= SHARED

@@ -29,7 +29,6 @@ from lmc.frontend.heap.cells import (
 )
 from lmc.frontend.heap.values import (
     NONE,
-    SCALARS,
     Abstract,
     Appended,
     BoundMethod,
@@ -56,7 +55,7 @@ from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, has_fixed_hash, is_disordered
 from lmc.ir.core import Value
-from lmc.ir.types import ANY, JsonType, ListType
+from lmc.ir.types import ANY, SCALARS, JsonType, ListType
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:

@@ -12,14 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.program.expressions import Expression
 from lmc.ir.core import Value
-from lmc.ir.types import Type
+from lmc.ir.types import SCALARS, Type
 
 if TYPE_CHECKING:
     from lmc.frontend.source.functions import Definition
-
-SCALARS = frozenset({type(None), bool, int, float, str})
-"""Classes whose instances are literals of the IR."""
-
 
 Domain = tuple[str, ...] | None
 """The texts that a value may be, or that may be items of a container, or keys of a dict. None: not known, or many."""

@@ -69,20 +69,20 @@ class Message(Appendable):
     content: Any
 
 
-_MISSING: Any = object()
+MISSING: Any = object()
 
 
-def system(content: Any = _MISSING) -> Message:
+def system(content: Any = MISSING) -> Message:
     """A system message: ``s += lmc.system("You are brief.")``. Raises ``CaptureError`` for what is no text."""
     return _message("system", content)
 
 
-def user(content: Any = _MISSING) -> Message:
+def user(content: Any = MISSING) -> Message:
     """A user message: ``s += lmc.user(f"Essay: {essay}")``. Raises ``CaptureError`` for what is no text."""
     return _message("user", content)
 
 
-def assistant(content: Any = _MISSING) -> Message:
+def assistant(content: Any = MISSING) -> Message:
     """An assistant message: ``s += lmc.assistant("It is " + lmc.gen("animal"))``.
 
     A message that repeats the answer right before it (``s += lmc.assistant(s.gen("animal"))``) is the turn of that
@@ -116,7 +116,7 @@ def select(name: str | None, choices: Sequence[Any], method: str = "token_length
 
 
 def _message(role: str, content: Any) -> Message:
-    if content is _MISSING:
+    if content is MISSING:
         raise bad(
             f"lmc.{role}() has no content",
             f'write s += lmc.{role}("…"), or open the message and append to it inside: with s.{role}(): s += "…"',

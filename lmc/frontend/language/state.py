@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 
 from lmc.frontend.language import sampling
 from lmc.frontend.language.core import Core
-from lmc.frontend.language.messages import Generation, Message, Section, Selection, Several, is_text, no_text
+from lmc.frontend.language.messages import MISSING, Generation, Message, Section, Selection, Several, is_text, no_text
 from lmc.frontend.language.misuse import BranchesMisuse, Handle, StateMisuse
 from lmc.frontend.language.refusals import bad, described, near
 from lmc.frontend.language.sampling import SamplingOptions
@@ -25,7 +25,6 @@ from lmc.ir.semantics.choices import checked_branch_count
 from lmc.ir.wording import with_article, with_count
 
 T = TypeVar("T")
-_MISSING = object()
 
 
 class UnknownVariableError(CaptureError, KeyError):
@@ -69,7 +68,7 @@ class State(StateMisuse, Handle):
     def system(self) -> RoleBlock: ...
     @overload
     def system(self, content: Any) -> None: ...
-    def system(self, content: Any = _MISSING) -> RoleBlock | None:
+    def system(self, content: Any = MISSING) -> RoleBlock | None:
         """Append a system message, or without content: ``with s.system():`` opens one."""
         return self._role("system", content)
 
@@ -77,7 +76,7 @@ class State(StateMisuse, Handle):
     def user(self) -> RoleBlock: ...
     @overload
     def user(self, content: Any) -> None: ...
-    def user(self, content: Any = _MISSING) -> RoleBlock | None:
+    def user(self, content: Any = MISSING) -> RoleBlock | None:
         """Append a user message, or without content: ``with s.user():`` opens one."""
         return self._role("user", content)
 
@@ -85,7 +84,7 @@ class State(StateMisuse, Handle):
     def assistant(self) -> RoleBlock: ...
     @overload
     def assistant(self, content: Any) -> None: ...
-    def assistant(self, content: Any = _MISSING) -> RoleBlock | None:
+    def assistant(self, content: Any = MISSING) -> RoleBlock | None:
         """Append an assistant message, or without content: ``with s.assistant():`` opens one."""
         return self._role("assistant", content)
 
@@ -232,7 +231,7 @@ class State(StateMisuse, Handle):
 
     def _role(self, role: str, content: Any) -> RoleBlock | None:
         self._core.session.blocks.check()
-        if content is _MISSING:
+        if content is MISSING:
             block = RoleBlock(self, role)
             self._core.session.blocks.made(block, role)
             return block

@@ -19,8 +19,8 @@ import pydantic
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.locations import user_location
 from lmc.ir.errors import InputError
+from lmc.ir.types import SCALARS
 
-_SCALARS = (type(None), bool, int, float, str)
 _LONGEST = 60
 _ITEMS_OF = (list, tuple, set, frozenset, Sequence, Collection)
 
@@ -103,6 +103,6 @@ def _takes_dict(member: Any) -> bool:
 
 def _shown(value: dict[Any, Any]) -> str:
     """The start of ``value``; only its keys where its values may have a ``__repr__`` of their own."""
-    plain = all(type(part) in _SCALARS for part in (*value, *value.values()))
-    said = repr(value) if plain else "of " + ", ".join(str(key) for key in value if type(key) in _SCALARS)
+    plain = all(type(part) in SCALARS for part in (*value, *value.values()))
+    said = repr(value) if plain else "of " + ", ".join(str(key) for key in value if type(key) in SCALARS)
     return said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"

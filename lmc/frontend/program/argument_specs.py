@@ -10,8 +10,8 @@ from typing import Any
 from lmc.frontend.program.guards import Snapshot
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, ListType, Type
 
-SCALAR_TYPES: dict[type, Type] = {str: TEXT, int: INT, float: FLOAT}
-PYTHON_TYPES = {kind: python for python, kind in SCALAR_TYPES.items()}
+TYPES_OF_ARGUMENTS: dict[type, Type] = {str: TEXT, int: INT, float: FLOAT}
+PYTHON_TYPES = {kind: python for python, kind in TYPES_OF_ARGUMENTS.items()}
 
 MakeLeaf = Callable[[str, Type], Any]
 

@@ -26,7 +26,7 @@ from lmc.frontend.program.annotation_checks import check_promises
 from lmc.frontend.program.annotations import annotated_type
 from lmc.frontend.program.argument_specs import (
     PYTHON_TYPES,
-    SCALAR_TYPES,
+    TYPES_OF_ARGUMENTS,
     Arguments,
     DictSpec,
     LeafSpec,
@@ -116,8 +116,8 @@ class _Names:
 
 def _spec(value: Any, path: tuple[Any, ...], names: _Names, annotation: Any) -> Spec:
     kind = type(value)
-    if kind in SCALAR_TYPES:
-        return LeafSpec(names.make(path), SCALAR_TYPES[kind])
+    if kind in TYPES_OF_ARGUMENTS:
+        return LeafSpec(names.make(path), TYPES_OF_ARGUMENTS[kind])
     if kind is list:
         promised = annotated_type(annotation)
         element = _common_type(value) if value else getattr(promised, "element", None)
@@ -150,7 +150,7 @@ def _promised(annotation: Any, path: tuple[Any, ...], names: _Names) -> Spec:
 
 def _common_type(values: list[Any]) -> Type | None:
     kinds = {type(value) for value in values}
-    return SCALAR_TYPES.get(kinds.pop()) if len(kinds) == 1 else None
+    return TYPES_OF_ARGUMENTS.get(kinds.pop()) if len(kinds) == 1 else None
 
 
 def _record_fields(kind: type) -> tuple[str, ...] | None:

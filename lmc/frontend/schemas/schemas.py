@@ -17,13 +17,12 @@ from pydantic.errors import PydanticUserError
 from lmc.frontend.schemas.plain_json import is_plain, keeps_texts
 from lmc.frontend.schemas.user_hooks import has_own_code
 from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, Type, json_of, list_of, type_of
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, SCALARS, TEXT, Type, json_of, list_of, type_of
 
 _MODULE = re.compile(r"\b(?:[A-Za-z_][\w<>]*\.)+(?=[A-Za-z_])")
 _MOST_ERRORS = 3
 _SCALARS: dict[str, Type] = {"str": TEXT, "int": INT, "float": FLOAT, "bool": BOOL}
 _AMENDING = frozenset({"$ref", "nullable"})
-_LITERALS = (type(None), bool, int, float, str)
 
 
 class UnknownSchemaError(Exception):
@@ -183,7 +182,7 @@ def _part(name: str, entry: Any, definitions: Mapping[str, Any]) -> Part:
         nested = inner.get("cls") if inner["type"] in ("model", "dataclass") else None
         return Part(key, _type_of(inner, definitions), nested)
     default = inner.get("default")
-    required = "default" not in inner or type(default) not in _LITERALS
+    required = "default" not in inner or type(default) not in SCALARS
     kind = _type_of(_resolved(inner["schema"], definitions), definitions)
     # A default is not looked at by pydantic: it may be of any type.
     return Part(key, kind if not required and type_of(default) == kind else ANY, None, required, default)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, list_of
+from lmc.ir.types import ANY, BOOL, FLOAT, INT, SCALAR_TYPES, TEXT, ListType, Type, list_of
 
 ResultType = Callable[[Sequence[Type]], Type]
 Safe = Callable[[Sequence[Type]], bool]
@@ -96,10 +96,9 @@ def two_alike(types: Sequence[Type]) -> Type:
 
 # What Python can compare, print and test for truth without running code of the user's, and without end: a value of type
 # ``!any`` may be an object whose ``__bool__`` raises, such as an array, and a ``!json`` one may be nested too deep.
-_PLAIN = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
 _NUMBERS = frozenset({INT, FLOAT, BOOL})
 # An int of more than 4300 digits can't be printed.
-_PRINTABLE = _PLAIN - {INT}
+_PRINTABLE = SCALAR_TYPES - {INT}
 
 
 def _innermost(kind: Type) -> Type:
@@ -125,7 +124,7 @@ def safe_for_two(types: Sequence[Type]) -> bool:
 
 def safe_for_two_plain(types: Sequence[Type]) -> bool:
     """It takes two that Python compares itself."""
-    return len(types) == 2 and all(_innermost(kind) in _PLAIN for kind in types)
+    return len(types) == 2 and all(_innermost(kind) in SCALAR_TYPES for kind in types)
 
 
 def safe_for_ordered(types: Sequence[Type]) -> bool:
@@ -166,4 +165,4 @@ def safe_for_printable(types: Sequence[Type]) -> bool:
 
 def safe_for_truth_of_first(count: int) -> Safe:
     """It takes ``count``, the first of which Python tests for truth itself."""
-    return lambda types: len(types) == count and (isinstance(types[0], ListType) or types[0] in _PLAIN)
+    return lambda types: len(types) == count and (isinstance(types[0], ListType) or types[0] in SCALAR_TYPES)

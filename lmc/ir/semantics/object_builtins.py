@@ -15,7 +15,7 @@ from typing import Any
 
 from lmc.ir.errors import CaptureError
 from lmc.ir.semantics.builtin_types import ResultType, Safe, always_gives, always_safe, never_safe, same_list
-from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, list_of
+from lmc.ir.types import ANY, NONE, SCALAR_TYPES, TEXT, ListType, Type, list_of
 from lmc.ir.wording import with_article
 
 
@@ -114,12 +114,9 @@ def _method(name: str, owner: Any, *args: Any, **kwargs: Any) -> Any:
     return getattr(owner, name)(*args, **kwargs)
 
 
-_PLAIN = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
-
-
 def _safe_for_keys(types: Sequence[Type]) -> bool:
     """It takes keys that Python hashes itself, each with a value."""
-    return _PLAIN.issuperset(types[::2])
+    return SCALAR_TYPES.issuperset(types[::2])
 
 
 def _safe_for_lists(types: Sequence[Type]) -> bool:
@@ -129,7 +126,7 @@ def _safe_for_lists(types: Sequence[Type]) -> bool:
 
 def _safe_for_items(types: Sequence[Type]) -> bool:
     """It takes items that Python hashes itself."""
-    return _PLAIN.issuperset(types)
+    return SCALAR_TYPES.issuperset(types)
 
 
 _TABLE = {

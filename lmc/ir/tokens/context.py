@@ -20,7 +20,7 @@ from functools import lru_cache
 from lmc.ir.cached import cached_property
 from lmc.ir.engine.protocol import Generation
 from lmc.ir.errors import CaptureError, ContextLengthError, InputError
-from lmc.ir.tokens.template import ChatTemplate, Message, TurnSlot
+from lmc.ir.tokens.template import ChatTemplate, Turn, TurnSlot
 from lmc.ir.tokens.tokenizer import SpecialToken, Tokenizer
 from lmc.ir.tokens.tokens import Generated, Part, Tokens, common_length, parts_text
 from lmc.ir.wording import with_article
@@ -38,7 +38,7 @@ class Context:
     """
 
     template: ChatTemplate = field(repr=False)
-    messages: tuple[Message, ...] = ()
+    messages: tuple[Turn, ...] = ()
     turns: tuple[tuple[Part, ...] | None, ...] = ()
     role: str | None = None
     parts: tuple[Part, ...] = ()
@@ -80,11 +80,11 @@ class Context:
         if self.role is None:
             return self
         if any(isinstance(part, Generated) for part in self.parts):
-            message = Message(self.role, ChatTemplate.slot(len(self.messages)))
+            message = Turn(self.role, ChatTemplate.slot(len(self.messages)))
             turn = self.parts
         else:
             content = "".join(part for part in self.parts if isinstance(part, str))
-            message = Message(self.role, self.template.escape(content))
+            message = Turn(self.role, self.template.escape(content))
             turn = None
         return replace(self, messages=(*self.messages, message), turns=(*self.turns, turn), role=None, parts=())
 
@@ -228,20 +228,20 @@ class Context:
         assert self.role is not None, "a turn is open"
         slot = ChatTemplate.slot(len(self.messages))
         if any(isinstance(part, Generated) for part in self.parts):
-            return self._goes_on_from(self._rendered + slot, (*self.messages, Message(self.role, slot)))
+            return self._goes_on_from(self._rendered + slot, (*self.messages, Turn(self.role, slot)))
         text = parts_text(self.parts)
         kept = self._rendered + self.template.escape(text.rstrip())
         contents = (self.template.escape(text), self.template.escape(text + "x"))
-        return self._goes_on_from(self._rendered, (*self.messages, Message(self.role, slot))) and all(
-            self._goes_on_from(kept, (*self.messages, Message(self.role, content))) for content in contents
+        return self._goes_on_from(self._rendered, (*self.messages, Turn(self.role, slot))) and all(
+            self._goes_on_from(kept, (*self.messages, Turn(self.role, content))) for content in contents
         )
 
-    def _goes_on_from(self, rendered: str, messages: Sequence[Message]) -> bool:
+    def _goes_on_from(self, rendered: str, messages: Sequence[Turn]) -> bool:
         """Return True if ``messages`` and another turn render to something that starts with ``rendered``."""
         following = (self._next_prefix(messages, role) for role in ("assistant", "user"))
         return all(whole is None or whole.startswith(rendered) for whole in following)
 
-    def _next_prefix(self, messages: Sequence[Message], role: str) -> str | None:
+    def _next_prefix(self, messages: Sequence[Turn], role: str) -> str | None:
         """Template text up to a turn of ``role`` after ``messages``; None where the template refuses one here."""
         try:
             return self.template.open_prefix(messages, role)

@@ -35,7 +35,7 @@ _PROBES = tuple((*system, *_TURNS[:count]) for count in (1, 2, 3) for system in 
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Turn:
     """One closed turn. ``content`` is escaped text, or a slot (see ``ChatTemplate.slot``)."""
 
     role: str
@@ -70,12 +70,12 @@ class ChatTemplate:
         """The content that stands for the parts of turn ``index``."""
         return f"{_SLOT}{index}{_SLOT}"
 
-    def open_prefix(self, messages: Sequence[Message], role: str) -> str:
+    def open_prefix(self, messages: Sequence[Turn], role: str) -> str:
         """Escaped prompt text up to where the content of a new turn of ``role`` begins."""
         if role == "assistant":
             return self._render(messages, add_generation_prompt=True)
         probe = self.slot(len(messages))
-        rendered = self._render([*messages, Message(role, probe)], add_generation_prompt=False)
+        rendered = self._render([*messages, Turn(role, probe)], add_generation_prompt=False)
         before, found, _ = rendered.partition(probe)
         if not found:
             raise InputError(
@@ -84,7 +84,7 @@ class ChatTemplate:
             )
         return before
 
-    def closed(self, messages: Sequence[Message]) -> str:
+    def closed(self, messages: Sequence[Turn]) -> str:
         """Escaped prompt text of ``messages``, every one of them closed."""
         return self._render(messages, add_generation_prompt=False)
 
@@ -156,7 +156,7 @@ class ChatTemplate:
             if last["content"] not in shown:
                 raise self._unusable(f"drops the text of the {last['role']}")
 
-    def _render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
+    def _render(self, messages: Sequence[Turn], *, add_generation_prompt: bool) -> str:
         turns = [{"role": message.role, "content": message.content} for message in messages]
         template = self._template
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lmc.ir.core import Attribute
 from lmc.ir.semantics import builtins
-from lmc.ir.types import ANY, Type, type_of
+from lmc.ir.types import ANY, SCALARS, Type, type_of
 
 _MAX_CHARACTERS = 4096
 _MAX_BITS = 1024
@@ -36,7 +36,6 @@ _FORMATS = {"format": 1, "str.format": 0}
 _SMALL_NUMBER = 64
 _MAX_PRODUCT = 16_384
 _LARGE_WIDTH = re.compile(r"\d{3}")
-_SCALARS = (type(None), bool, int, float, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def _is_small(value: object) -> bool:
         return len(value) <= _MAX_CHARACTERS
     if isinstance(value, int):
         return value.bit_length() <= _MAX_BITS
-    return type(value) in _SCALARS
+    return type(value) in SCALARS
 
 
 def _stays_small(function: str, arguments: Sequence[Any]) -> bool:

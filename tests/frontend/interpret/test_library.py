@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from lmc.frontend.capture import capture
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.python.library import table
-from lmc.frontend.python.library.rows import CLASSES, Row, resolve
+from lmc.frontend.python.library.rows import CLASSES, LibraryFunction, resolve
 from tests.frontend.harness import check
 from tests.frontend.strategies import load
 
@@ -84,7 +84,7 @@ def values_of(kind: str) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def calls_of(draw: Any, row: Row) -> tuple[list[Any], dict[str, Any]]:
+def calls_of(draw: Any, row: LibraryFunction) -> tuple[list[Any], dict[str, Any]]:
     """Arguments of a call."""
     args, kwargs = [], {}
     for each in row.parameters:
@@ -121,7 +121,7 @@ def is_of(value: Any, kind: str, args: list[Any]) -> bool:
     return type(value) is known or (kind == "Logger" and isinstance(value, known))
 
 
-def real(row: Row) -> Any:
+def real(row: LibraryFunction) -> Any:
     """The function that a row is about."""
     for module in (row.name.rpartition(".")[0], row.name.partition(".")[0]):
         try:

@@ -28,7 +28,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.python.items import put
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.library import table
-from lmc.frontend.python.library.rows import CLASSES, Parameter, Row, conforms, resolve, result_type
+from lmc.frontend.python.library.rows import CLASSES, LibraryFunction, LibraryParameter, conforms, resolve, result_type
 from lmc.frontend.python.operators import run_now
 from lmc.frontend.source.pure_types import is_deeply_harmless, is_fixed, is_standard_module
 from lmc.ir.core import Effect
@@ -41,7 +41,7 @@ Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]
 
 
-def call(machine: Machine, function: Any, row: Row, args: Args, kwargs: Kwargs) -> Abstract:
+def call(machine: Machine, function: Any, row: LibraryFunction, args: Args, kwargs: Kwargs) -> Abstract:
     """Call ``function``, which has a row."""
     for index, value in enumerate([*args, *kwargs.values()]):
         if isinstance(value, Union | Poison | Unbound):
@@ -70,8 +70,8 @@ class Called:
     """A call: the function, its row, the parameters of its arguments (None: they do not fit), and its arguments."""
 
     function: Any
-    row: Row
-    parameters: list[Parameter] | None
+    row: LibraryFunction
+    parameters: list[LibraryParameter] | None
     args: Args
     kwargs: Kwargs
 
@@ -99,7 +99,7 @@ def _called(machine: Machine, call: Called) -> Abstract:
     return _emitted(machine, call)
 
 
-def _is_small(row: Row, values: Sequence[Any]) -> bool:
+def _is_small(row: LibraryFunction, values: Sequence[Any]) -> bool:
     limit = row.limit
     return limit is None or all(type(each[0]) is not int or abs(each[0]) <= limit for each in values)
 
@@ -118,7 +118,7 @@ def _by_value(machine: Machine, kind: str, value: Abstract) -> Abstract:
     return machine.new(ListCell(tuple(known_items(machine, value, "its items are taken") if items is None else items)))
 
 
-def check_data(machine: Machine, row: Row, value: Abstract) -> None:
+def check_data(machine: Machine, row: LibraryFunction, value: Abstract) -> None:
     """End the capture for what a function of the library may not get: states, functions, objects of the program."""
     if not _is_data(machine, value, 0):
         raise machine.stop(
@@ -295,7 +295,7 @@ def print_to_errors(*values: Any, sep: str | None = " ", end: str | None = "\n",
     print(*values, sep=sep, end=end, flush=flush, file=sys.stderr)  # noqa: T201 - the program's own
 
 
-def _print_elsewhere(machine: Machine, row: Row, args: Args, kwargs: Kwargs) -> Abstract:
+def _print_elsewhere(machine: Machine, row: LibraryFunction, args: Args, kwargs: Kwargs) -> Abstract:
     rest = {name: value for name, value in kwargs.items() if name != "file"}
     target = kwargs["file"]
     if isinstance(target, Const) and target.value is None:
@@ -325,11 +325,11 @@ def _is_standard(kind: type) -> bool:
     return is_standard_module(kind.__module__) or kind.__module__.partition(".")[0] in ("_pytest", "ipykernel", "tqdm")
 
 
-def _as_said(row: Row, _values: Sequence[Abstract]) -> str:
+def _as_said(row: LibraryFunction, _values: Sequence[Abstract]) -> str:
     return row.result
 
 
-def _found_texts(row: Row, values: Sequence[Abstract]) -> str:
+def _found_texts(row: LibraryFunction, values: Sequence[Abstract]) -> str:
     """``findall`` gives texts where the pattern has one group at most, ``split`` where it has none."""
     pattern = _pattern(values[0], *values[2:] if row.name == "re.findall" else ())
     most = 1 if row.name.endswith("findall") else 0
@@ -347,12 +347,12 @@ def _pattern(given: Abstract, *flags: Abstract) -> re.Pattern[str] | None:
         return None
 
 
-def _logger(row: Row, _values: Sequence[Abstract]) -> str:
+def _logger(row: LibraryFunction, _values: Sequence[Abstract]) -> str:
     """A logger is of the class that programs may have set."""
     return row.result if sys.modules["logging"].getLoggerClass() is resolve("logging.Logger") else "any"
 
 
-_REFINED: Mapping[str, Callable[[Row, Sequence[Abstract]], str]] = {
+_REFINED: Mapping[str, Callable[[LibraryFunction, Sequence[Abstract]], str]] = {
     **dict.fromkeys(("re.findall", "re.split", "re.Pattern.findall", "re.Pattern.split"), _found_texts),
     "logging.getLogger": _logger,
 }

@@ -59,7 +59,7 @@ RESULTS: Mapping[str, Type] = {"text": TEXT, "int": INT, "float": FLOAT, "bool":
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class LibraryParameter:
     """A parameter: its kind, and its name where it can be given by name."""
 
     kind: str
@@ -70,11 +70,11 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LibraryFunction:
     """A function of the standard library; see the module. ``name`` is its module and name."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[LibraryParameter, ...]
     result: str
     raises: tuple[str, ...]
     flags: frozenset[str]
@@ -94,10 +94,10 @@ class Row:
         """The classes of all that it raises for arguments of its kinds."""
         return tuple(resolve(name if "." in name else f"builtins.{name}") for name in self.raises)
 
-    def bind(self, args: Sequence[Any], names: Sequence[str]) -> list[Parameter] | None:
+    def bind(self, args: Sequence[Any], names: Sequence[str]) -> list[LibraryParameter] | None:
         """The parameters of arguments by position and by name, in order; None where they do not fit."""
         positional = [each for each in self.parameters if not each.by_name]
-        found: list[Parameter] = []
+        found: list[LibraryParameter] = []
         for index in range(len(args)):
             if index >= len(positional) and not (positional and positional[-1].many):
                 return None
@@ -145,9 +145,9 @@ def resolve(path: str) -> Any:
     return None
 
 
-def parsed(module: str, text: str) -> dict[str, Row]:
+def parsed(module: str, text: str) -> dict[str, LibraryFunction]:
     """The rows of a module's table, by name."""
-    found: dict[str, Row] = {}
+    found: dict[str, LibraryFunction] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         names, _, rest = line.partition(": ")
         rest, _, flags = rest.partition(" ; ")
@@ -155,7 +155,7 @@ def parsed(module: str, text: str) -> dict[str, Row]:
         parameters, _, result = rest.rpartition("-> ")
         for name in names.split():
             key = f".{parameters.strip()}{name}" if name.startswith(".") else name
-            found[key] = Row(
+            found[key] = LibraryFunction(
                 f"{module}.{name}",
                 _parameters(parameters),
                 result.strip(),
@@ -166,23 +166,23 @@ def parsed(module: str, text: str) -> dict[str, Row]:
 
 
 @lru_cache(maxsize=512)
-def _parameters(text: str) -> tuple[Parameter, ...]:
-    found: list[Parameter] = []
+def _parameters(text: str) -> tuple[LibraryParameter, ...]:
+    found: list[LibraryParameter] = []
     by_name = False
     for part in filter(None, (part.strip() for part in text.split(","))):
         if part == "*":
             by_name = True
         elif part.startswith("*"):
-            found.append(Parameter(part[1:], many=True))
+            found.append(LibraryParameter(part[1:], many=True))
             by_name = True
         elif "=" in part:
             name, _, kind = part.partition("=")
-            found.append(Parameter(kind, name, required=False, by_name=by_name))
+            found.append(LibraryParameter(kind, name, required=False, by_name=by_name))
         elif ":" in part:
             name, _, kind = part.partition(":")
-            found.append(Parameter(kind, name, by_name=by_name))
+            found.append(LibraryParameter(kind, name, by_name=by_name))
         elif part.endswith("?"):
-            found.append(Parameter(part[:-1], required=False))
+            found.append(LibraryParameter(part[:-1], required=False))
         else:
-            found.append(Parameter(part))
+            found.append(LibraryParameter(part))
     return tuple(found)

@@ -9,7 +9,7 @@ from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, Modul
 from typing import Any
 
 from lmc.frontend.python.library import numbers, texts, times
-from lmc.frontend.python.library.rows import CLASSES, Row, parsed, resolve
+from lmc.frontend.python.library.rows import CLASSES, LibraryFunction, parsed, resolve
 
 _ALIASES = {
     "_datetime": "datetime",
@@ -26,9 +26,9 @@ _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodDescriptorType, WrapperDe
 
 
 @lru_cache(maxsize=1)
-def rows() -> Mapping[str, Row]:
+def rows() -> Mapping[str, LibraryFunction]:
     """All rows, by ``module.name``; attributes by ``kind.name`` with a dot in front."""
-    found: dict[str, Row] = {}
+    found: dict[str, LibraryFunction] = {}
     for tables in (numbers.TABLE, texts.TABLE, times.TABLE):
         for module, text in tables.items():
             for name, row in parsed(module, text).items():
@@ -36,7 +36,7 @@ def rows() -> Mapping[str, Row]:
     return found
 
 
-def find(held: Any) -> Row | None:
+def find(held: Any) -> LibraryFunction | None:
     """The row of a function or class; None where there is none."""
     if not isinstance(held, (*_FUNCTIONS, type)):
         return None
@@ -60,12 +60,12 @@ def _named(held: Any) -> tuple[str | None, str]:
     return held.__module__ or "builtins", held.__qualname__.removeprefix("openssl_")
 
 
-def find_method(kind: type, name: str) -> tuple[Any, Row] | None:
+def find_method(kind: type, name: str) -> tuple[Any, LibraryFunction] | None:
     """A method of a class that has a row, and that row."""
     return _find_fixed(kind, name) if kind.__flags__ & _IMMUTABLE_TYPE else _find_method(kind, name)
 
 
-def _find_method(kind: type, name: str) -> tuple[Any, Row] | None:
+def _find_method(kind: type, name: str) -> tuple[Any, LibraryFunction] | None:
     held = inspect.getattr_static(kind, name, None)
     row = find(held)
     return None if row is None else (held, row)
@@ -75,7 +75,7 @@ _find_fixed = lru_cache(maxsize=1024)(_find_method)
 _IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 
 
-def find_attribute(kind: type, name: str) -> Row | None:
+def find_attribute(kind: type, name: str) -> LibraryFunction | None:
     """The row of data that instances of a class hold."""
     known = kind_name(kind)
     return None if known is None else rows().get(f".{known}.{name}")
