@@ -139,7 +139,7 @@ class ExpectedUses:
             while pending:
                 node = pending.pop()
                 live = {id(entry[2]) for entry in node.entries if not entry[2].withdrawn}
-                assert len(live) == node.count > 0, "a node is expected by nobody, or by another number than counted"
+                assert len(live) == node.count > 0, "a node has no expectations, or another number than counted"
                 assert not node.entries[0][2].withdrawn, "what comes first was withdrawn"
                 below: set[int] = set()
                 for token, child in node.children.items():

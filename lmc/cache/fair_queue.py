@@ -11,7 +11,7 @@ A sequence counts with the rows that it may have to compute: the tokens it may g
 cache and need not compute again. It counts with `MINIMUM` at the least, however much it found: it takes a slot for a
 step all the same, and a stream of what is cached to its end must not be free.
 
-Nobody starves. While a lane waits,
+No lane starves. While one waits,
 
 - by *turns*, each lane of its priority that waited already admits less than `QUANTUM` tokens and one sequence more
   before it, and no more than `QUANTUM / MINIMUM` sequences; lanes that come later admit none. All of them have one such
@@ -22,7 +22,7 @@ Nobody starves. While a lane waits,
   and the sequence that completes them, then by one, and by two for each lane that had waited longer than it.
 
 Both hold for the sequence that is first in its lane; in a lane its order decides. Once its turn has come by aging,
-nobody passes it however large it is: it waits for room, and nothing is admitted.
+no other passes it however large it is: it waits for room, and nothing is admitted.
 
 Preempted sequences were admitted before and go first; they do not count again.
 """

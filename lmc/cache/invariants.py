@@ -36,7 +36,7 @@ def check_ownership(pool: PagePool, nodes: Sequence[RadixNode], held_pages: Iter
     """Check that every allocated page is in exactly one place: one edge of the tree, or one holder.
 
     Raises:
-        InvariantError: a page is owned twice, owned though free, or allocated though nobody owns it.
+        InvariantError: a page is owned twice, owned though free, or allocated without an owner.
     """
     parts = [node.pages for node in nodes] + [np.asarray(pages, np.int64) for pages in held_pages]
     owned = np.concatenate(parts) if parts else np.empty(0, np.int64)
@@ -45,7 +45,7 @@ def check_ownership(pool: PagePool, nodes: Sequence[RadixNode], held_pages: Iter
     if not pool.is_allocated(owned):
         raise InvariantError("a page in use is marked free")
     if owned.size != pool.used_count:
-        raise InvariantError(f"{pool.used_count - owned.size} allocated pages belong to nobody (leak)")
+        raise InvariantError(f"{pool.used_count - owned.size} allocated pages have no owner (leak)")
 
 
 def check_counts(nodes: Sequence[RadixNode], count: int, tokens: int, pinned: int, clock: int) -> None:

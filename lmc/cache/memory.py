@@ -26,7 +26,7 @@ class Slice(NamedTuple):
 
 
 class SequenceMemory:
-    """Gives sequences their pages. `scratch_page` is a page outside the pool that nobody reads.
+    """Gives sequences their pages. `scratch_page` is a page outside the pool that is never read.
 
     `eviction` is the policy (None: least recently used). With `NextUse` it gets the waiting prompts.
     """

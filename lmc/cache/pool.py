@@ -20,7 +20,7 @@ class PagePool:
     """A fixed set of pages `0 … num_pages-1`, each holding the keys and values of one token.
 
     Every page is free or allocated. Who holds an allocated page (a running request or the radix tree) is the
-    holder's own knowledge; `RadixCache.check_invariants` puts both together and finds pages held twice or by nobody.
+    holder's own knowledge; `RadixCache.check_invariants` combines both and finds pages held twice or leaked.
     """
 
     def __init__(self, num_pages: int) -> None:

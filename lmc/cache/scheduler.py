@@ -148,7 +148,7 @@ class Scheduler:
     def _admit_next(self, reserve: int) -> Sequence | None:
         """Start the first waiting sequence if it leaves `reserve` pages for the running ones to grow.
 
-        Nobody passes it by, so a large one does not wait for ever.
+        No other passes it by, so a large one does not wait for ever.
         """
         while self._waiting and len(self._running) < self._max_running:
             first = self._waiting.first()

@@ -150,7 +150,7 @@ class RegularConstraint(Constraint):
         return StateTable(automaton, self.vocabulary, self._lock, limit, following, before=before)
 
     def _adopted(self, index: TokenIndex) -> bool:
-        """Return whether it says what the states say that generations begin with now; then they use it from here on."""
+        """Return True if it agrees with the present start states; then generations use it from here on."""
         with self._lock:
             if self._table.has_moved_in:
                 self._table = self._table_of(self._table.automaton.renewed(), self._table)

@@ -25,7 +25,7 @@ from lmc.ir.errors import ConstraintError, InputError
 
 _LIMIT = 256
 _WORKERS = 2
-# States of a constraint that is worked out ahead of time: what has more would hold up the compiler for seconds.
+# States of a constraint that is indexed ahead of time: a larger one would hold up the compiler for seconds.
 MAX_STATES = 20_000
 
 # The texts that stand for a value of a Python type. JSON writes numbers so; truth values as JSON or Python does.

@@ -4,7 +4,7 @@ Plain Python calls the uses of one name ``f/x``, ``f/x#1``, ``f/x#2`` and so on.
 not at all, so which use it is becomes a value of the program. In an id ``*`` stands for the number of a use (nothing
 for the first, else ``#k``) and ``$`` for a plain number; ``f/view$/x*`` becomes ``f/view3/x#1``.
 
-Calls of the user's functions are not counted but told apart by where they stand, so their ids have no holes.
+Calls of the user's functions are not counted but identified by their places, so their ids have no holes.
 """
 
 from __future__ import annotations

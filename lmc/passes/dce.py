@@ -17,16 +17,16 @@ from lmc.passes.rewriting.unused_results import trimmed
 
 @dataclass(frozen=True)
 class EliminateDeadCode(FunctionPass):
-    """Drop ops whose results nobody reads.
+    """Drop ops with unused results.
 
-    Of conditionals, loops and maps that stay, what they compute for nobody is dropped too.
+    Unused results of conditionals, loops and maps that stay are dropped too.
 
     What is read in the end are the operands of the terminator: the returned values, the names on the root context and
     its text; of ``lm.break``, what its record names as live.
 
     An op is dropped if it does not write, changes no object of this run and cannot raise by the meaning of the
     program. So an unused ``int(answer)`` or host call stays, since it may raise and the program would then end there. A
-    model call (``billable``) is dropped although its engine may fail: failing to serve an answer that nobody reads is
+    model call (``billable``) is dropped although its engine may fail: failing to serve an unused answer is
     no part of what a program means. ``py.assume`` counts as a write and stays.
 
     ``lm.keep`` and ``lm.free`` keep nothing alive, and go with what they are about.
@@ -98,4 +98,4 @@ class EliminateDeadCode(FunctionPass):
             if op.billable and not isinstance(op, RegionOp):
                 identity = repr(getattr(op, "id", None) or op.NAME)
                 calls = getattr(op, "n", 1)
-                self.applied(context, op.location, f"{identity} is dropped: nobody reads its result", saved_calls=calls)
+                self.applied(context, op.location, f"{identity} is dropped: its result is unused", saved_calls=calls)

@@ -281,7 +281,7 @@ class Call:
         return call
 
     def cancel(self) -> None:
-        """Drop it: nobody needs its answers any more."""
+        """Drop it: its answers are not needed any more."""
         self.dropped = True
         for cancel in self.cancels:
             cancel()
@@ -289,7 +289,7 @@ class Call:
             self.take_unwanted(answer)
 
     def take_unwanted(self, answer: Any) -> None:
-        """Take an answer that nobody needs, None for none."""
+        """Take an unused answer, None for none."""
         if answer is not None and self.unwanted is not None:
             self.unwanted(answer)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 _Work = tuple[Future[Any], Callable[[], Any]]
 _MOST_ABANDONED = 16
-"""Threads in calls that nobody waits for, for each one of the limit, before they count as threads again."""
+"""Threads in abandoned calls, for each one of the limit, before they count as threads again."""
 
 
 class DaemonPool(Executor):
@@ -21,7 +21,7 @@ class DaemonPool(Executor):
     tool answers. A daemon thread ends with the process.
 
     Speculative work (``submit_early``) waits until no other work does, and has at most half of the threads, so
-    that some are left for what comes meanwhile. Work that nobody waits for any more (``abandon``) takes no place of the
+    that some are left for what comes meanwhile. Abandoned work (``abandon``) takes no place of the
     limit: it can't be stopped, and may hang for ever.
     """
 
@@ -46,7 +46,7 @@ class DaemonPool(Executor):
         return self._submit(self._early, lambda: fn(*args, **kwargs))
 
     def abandon(self, future: Future[Any]) -> None:
-        """Nobody waits for ``future`` any more. If it has begun, its thread ends with it, and a new one may start."""
+        """Stop waiting for ``future``. If it has begun, its thread ends with it, and a new one may start."""
         if future.cancel():
             return
         with self._changed:

@@ -96,7 +96,7 @@ def gen(  # noqa: PLR0917 - the order is that of the sglang package
 ) -> Gen | Select:
     """A generation: ``s += "A:" + sgl.gen("answer", stop=".")``. With ``choices`` it is a ``select``.
 
-    What is not given is what ``run`` was given. The README says what each argument does here.
+    Missing arguments default to those of ``run``. The README describes each argument.
     """
     given = _given(locals())
     given.pop("name", None)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 TEXTS = "@texts:"
-"""Begins the names of meta data that say whether those of a variable show the texts of tokens."""
+"""The prefix of names of flags: the meta data of a variable shows the texts of tokens."""
 
 Entry = tuple[float, int, str | None]
 

@@ -98,7 +98,7 @@ def give_root_tokens(cache: RadixCache) -> None:
         (use_in_future, "in the future"),
         (share_page, "owned twice"),
         (free_page, "in use is marked free"),
-        (leak_page, "belong to nobody"),
+        (leak_page, "have no owner"),
         (forget_leaf, "not offered for eviction"),
         (miscount_total, "total_tokens"),
         (miscount_pinned, "pinned_tokens"),

@@ -88,5 +88,5 @@ def test_the_module_after_each_pass(file: Path):
 
 def test_the_list_of_passes_holds_summaries_and_options():
     lines = list(list_passes())
-    assert "dce                  Drop ops whose results nobody reads." in lines
+    assert "dce                  Drop ops with unused results." in lines
     assert "                     options: width=none" in lines

@@ -65,6 +65,6 @@ def test_remarks_come_in_the_order_of_the_program():
     )
     _, remarks = run("dce", body)
     assert [str(remark) for remark in remarks] == [
-        "dce: 'f/a' is dropped: nobody reads its result (saves 1 call)",
-        "dce: 'f/b' is dropped: nobody reads its result (saves 1 call)",
+        "dce: 'f/a' is dropped: its result is unused (saves 1 call)",
+        "dce: 'f/b' is dropped: its result is unused (saves 1 call)",
     ]

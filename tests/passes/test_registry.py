@@ -16,7 +16,7 @@ from lmc.passes.registry import describe_passes, option_text
 def test_every_pass_is_described_by_its_docstring():
     described = {entry.name: entry for entry in describe_passes()}
     assert list(described) == list(PASSES)
-    assert described["dce"].summary == "Drop ops whose results nobody reads."
+    assert described["dce"].summary == "Drop ops with unused results."
     assert described["hoist-prefixes"].options == ("minimum_tokens=8",)
     assert described["plan-fork-join"].options == ("width=none",)
 

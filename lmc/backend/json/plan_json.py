@@ -98,7 +98,7 @@ def _load(data: dict[str, Any]) -> Plan:
         tuple(map(_load_constraint, _rows(constraints, 5, "constraints"))),
         tuple(_load_host(row) for row in _rows(hosts, 5, "hosts")),
     )
-    verify(module)  # what follows from ops that break a rule nobody can say
+    verify(module)  # later code relies on the rules of ops
     plan = Plan(
         name=name,
         parameters=taken,

@@ -59,7 +59,7 @@ def truth_of(data: Any) -> bool:
 
 
 def shorten(data: Any) -> str:
-    """Few characters that say what ``data`` is. Never walks into it: nesting may be deep."""
+    """Describe ``data`` in few characters. Never walks into it: nesting may be deep."""
     if isinstance(data, list):
         return f"a list of {len(data)}"
     if isinstance(data, dict):

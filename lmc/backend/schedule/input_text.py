@@ -100,7 +100,7 @@ class KnownText:
 
 @dataclass
 class _Collector:
-    """Walks over blocks. ``producers`` say what each known value comes from, in order of definition."""
+    """Walks over blocks. ``producers`` holds the source of each known value, in order of definition."""
 
     known: set[Value]
     pieces: list[str | Value] = field(default_factory=list[str | Value])

@@ -17,7 +17,7 @@ from lmc.ir.types import CTX
 _LONG = 64
 """An output that may be longer is taken to be half as long as it may, where no profile says more."""
 _UNKNOWN = 16
-"""Tokens of a text that nobody knows, of a tool for one."""
+"""Tokens of an unknown text, of a tool for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class _Context:
 def stages_of(plan: Plan, numbers: Mapping[Value, int], *, longest: bool = False) -> tuple[RequestModel, ...]:
     """The requests of one instance in program order. ``numbers`` are those of the values that inputs say.
 
-    Regions count as if each ran once, of a conditional the likelier arm (the first where nobody knows). Prefills are no
-    requests here: they compute what these would. With ``longest``, answers that nobody has measured are as long as they
+    Regions count as if each ran once, of a conditional the likelier arm (the first by default). Prefills are no
+    requests here: they compute what these would. With ``longest``, unmeasured answers are as long as they
     may be.
     """
     walk = _Walk(numbers, longest)

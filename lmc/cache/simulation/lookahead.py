@@ -74,7 +74,7 @@ class Foresight:
         for follower in self._followers[position]:
             expectation = self._expected.get(follower)
             if expectation is None:
-                continue  # nobody wants to know
+                continue  # the policy does not use it
             if whole is None:
                 request = self._requests[position]
                 whole = np.concatenate([request.tokens, request.generated])

@@ -82,7 +82,7 @@ def compile_captured(
     if passes.passes:
         start(cache, captured.module, tokenizer)
     optimized = passes.run(captured.module, PassContext(tokenizer, cache, options.profile), valid=True)
-    check(cache, captured.module, tokenizer)  # what nobody reads is refused too, as plain Python does
+    check(cache, captured.module, tokenizer)  # unused constraints are refused too, as plain Python does
     warn(captured.module)
     return Compiled(
         module=optimized.module,

@@ -106,7 +106,7 @@ class AsyncStream:
         loop = asyncio.get_running_loop()
 
         def tell(event: TokenEvent | None) -> None:
-            with suppress(RuntimeError):  # the loop is closed: the engine tells what it still has, and nobody listens
+            with suppress(RuntimeError):  # the loop is closed: late events of the engine are dropped
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
         work = asyncio.ensure_future(self._start.gather([self._arguments], tell))

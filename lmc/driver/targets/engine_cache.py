@@ -165,7 +165,7 @@ class EngineCache:
         self._users[id(engine)] += 1
 
     def _surplus(self, most: int) -> list[Target]:
-        """The least recently used engines with a model that nobody uses, but for ``most`` of them."""
+        """Return the least recently used engines with a model that no run uses, but for ``most`` of them."""
         idle = [
             target
             for target, engine in self._engines.items()
@@ -174,7 +174,7 @@ class EngineCache:
         return idle[: max(len(idle) - most, 0)]
 
     def _forget(self, targets: Iterable[Target]) -> list[Engine]:
-        """Take engines out, so that nobody finds them any more; gives those to be closed, which nobody uses."""
+        """Remove engines from the cache; return the unused ones, which are to be closed."""
         unused: list[Engine] = []
         for target in targets:
             self._engine_versions.pop(target, None)

@@ -61,7 +61,7 @@ class Running(Generic[T]):
             await asyncio.wait([end], timeout=_STOP_SECONDS)
         finally:
             if not end.cancel():
-                end.exception()  # asyncio reports errors that nobody looked at
+                end.exception()  # asyncio reports errors that were never retrieved
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> None:
         self._task = self._loop.create_task(work)

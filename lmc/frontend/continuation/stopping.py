@@ -69,7 +69,7 @@ def called_in(statement: ast.stmt) -> ast.expr | None:
 
 
 def _is_known(activation: Activation, place: Place) -> bool:
-    """Return whether all constructs around a place said what they hold."""
+    """Return True if all constructs around a place declared what they hold."""
     around = statements_around(activation.definition.body, place)
     holding = [(node, rest) for node, rest in around if isinstance(node, _HOLDING)]
     known = isinstance(activation.definition.node, ast.FunctionDef) and all(

@@ -1,6 +1,6 @@
 """Loops: unrolled where the number of rounds is known, a fixed point where only the run counts them.
 
-A ``cf.loop`` is made as a rotated loop: whether there is another round is worked out before the first round and at the
+A ``cf.loop`` is made as a rotated loop: its condition is computed before the first round and at the
 end of each, and the op's condition only passes on. The header of the loop is the join of the state before it and the
 state at the end of a round; rounds are interpreted until the header no longer changes.
 """

@@ -148,7 +148,7 @@ class Graph:
         return self.constraints[key].name
 
     def known(self, expression: Expression | None) -> Any:
-        """The value of what follows from the arguments; ``UNKNOWN`` where it does not, or can't be worked out."""
+        """Return the value of an expression of the arguments alone; ``UNKNOWN`` if it can't be computed."""
         if expression is None or (not self.inputs and expression.operands):
             return UNKNOWN
         try:

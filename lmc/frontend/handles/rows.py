@@ -267,7 +267,7 @@ def _number(machine: Machine, position: Abstract) -> Symbol:
 
 
 def same_number(machine: Machine, left: Abstract, right: Abstract) -> bool:
-    """Return whether two numbers are certainly equal in every run: they are worked out in the same way."""
+    """Return True if two numbers are certainly equal in every run: they have the same value number."""
     if same(left, right):
         return True
     if not isinstance(left, Symbol) or not isinstance(right, Symbol):

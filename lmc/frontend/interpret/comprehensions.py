@@ -121,7 +121,7 @@ def list_of(machine: Machine, node: ast.ListComp | ast.SetComp, element: Callabl
 
 
 def generator(machine: Machine, node: ast.GeneratorExp) -> Abstract:
-    """A generator expression: its first iterable is worked out now, everything else as its items are asked for."""
+    """A generator expression: its first iterable is evaluated now, everything else on demand."""
     first = machine.rules.evaluate(node.generators[0].iter)
     activation = machine.activation
     return machine.new(GeneratorCell(node, activation.frames, (("", first),), activation))

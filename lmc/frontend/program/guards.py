@@ -129,7 +129,7 @@ class ReadGuards:
     Attributes of ``receiver``, the object that a captured method belongs to, are read from that of the run: it is not
     kept alive. ``exclusive`` says that it was also read from somewhere else, so that they hold for this object alone.
     ``live`` are ids of containers that the graph itself changes, which are held by identity, ``held`` those of
-    containers that the graph hands on: they are held by value and by identity.
+    containers that the graph passes on: they are held by value and by identity.
     """
 
     def __init__(self, receiver: tuple[Any, ...] = (), live: frozenset[int] = frozenset()) -> None:

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any
 
 
-class Unsupported(Exception):  # noqa: N818 - says what can't be captured, and is always caught
+class Unsupported(Exception):  # noqa: N818 - names code that can't be captured, and is always caught
     """A function is left to Python: ``what`` it is or uses, at ``line`` (0: where it begins).
 
     ``too_deep`` says that blocks stand too deep in each other for Python's compiler.

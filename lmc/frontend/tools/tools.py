@@ -36,7 +36,7 @@ class Tool(Bindable, Generic[P, R]):
     Written in a class it is a method.
 
     ``effect`` says what the function does: PURE (the result depends on the arguments alone), READS (looks at the
-    world) or WRITES (changes it). ``retries`` says how often it is called again, and how long it may take. The return
+    world) or WRITES (changes it). ``retries`` is its retry policy with the timeout. The return
     annotation is a promise: a result of another type is an ``InputError``. ``early``: a program may call it before it
     is known whether the result is needed.
     """

@@ -34,7 +34,7 @@ class Automaton:
     safe for several threads at once; whoever shares an automaton holds a lock around ``expand`` and what calls it (all
     but ``rows``, ``accepting`` and ``is_expanded``).
 
-    Raises ``ConstraintError`` where intersections and complements are too large to be worked out; rows never do, once
+    Raises ``ConstraintError`` where intersections and complements are too large to compute; rows never do, once
     ``lift_limits`` was called. ``max_states`` bounds the memory of what is kept: see ``is_half_full``.
     """
 

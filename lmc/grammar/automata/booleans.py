@@ -1,4 +1,4 @@
-"""Intersections and complements are worked out when a constraint is compiled: each becomes a state of an automaton.
+"""Intersections and complements are computed when a constraint is compiled: each becomes a state of an automaton.
 
 All states of the automaton are known, and whether each still leads to an end; so nothing is searched for while text is
 generated. A bound on the length of a text is no part of the automaton: it is counted beside it.

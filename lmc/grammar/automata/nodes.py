@@ -55,7 +55,7 @@ class States(Protocol):
 
 
 class Node:
-    """One expression. ``number`` counts all nodes ever made, ``nullable`` says whether it takes the empty string.
+    """One expression. ``number`` counts all nodes ever made, ``nullable``: it accepts the empty string.
 
     ``mask`` is a set of bytes: bit b stands for byte b. ``certain`` holds where nothing in it is an intersection or a
     complement; then its language is empty for the empty node only. A ``STATE`` has what it was made from as its only

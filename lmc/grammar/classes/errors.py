@@ -8,7 +8,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 class UnsupportedTypeError(PydanticInvalidForJsonSchema):
     """A type whose values no schema describes, so that pydantic would refuse some that a schema allows.
 
-    Pydantic leaves it out where it is one choice of a union. ``remedy`` says what to use instead.
+    Pydantic leaves it out where it is one choice of a union. ``remedy`` names a replacement.
     """
 
     def __init__(self, cause: str, remedy: str, path: tuple[str, ...] = ()) -> None:

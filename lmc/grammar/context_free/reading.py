@@ -1,6 +1,6 @@
 """The parser of Lark's grammar notation: https://lark-parser.readthedocs.io/en/stable/grammar.html.
 
-What says how a tree is built from a parse (aliases, ``?``, ``!``, priorities) is read and has no meaning here: only the
+Syntax that shapes the parse tree (aliases, ``?``, ``!``, priorities) is read and has no meaning here: only the
 texts of a grammar matter.
 """
 

@@ -1,4 +1,4 @@
-"""Counted repeats within other repeats: those whose counts can't be told apart as the text is read are refused.
+"""Counted repeats within other repeats: those whose counts are ambiguous as the text is read are refused.
 
 In ``(a{1,9}b?){1,9}`` the same letters may be one round or nine, so a state holds every count that is possible. Mostly
 these are a few ranges; where they are not, each byte takes long. So it is with several counted repeats within a plain

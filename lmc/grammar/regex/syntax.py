@@ -79,7 +79,7 @@ EMPTY = Text("")
 
 @dataclass(eq=False, slots=True)
 class Pattern:
-    """A parsed pattern. ``composites`` holds every item that has parts, parts first, so that nobody needs to recurse.
+    """A parsed pattern. ``composites`` holds every item that has parts, parts first, so that no walk needs to recurse.
 
     Items are compared by identity; a composite or an anchor is part of one other item at most.
     """

@@ -97,7 +97,7 @@ def _endless(pointer: Pointer) -> Exception:
 
 
 def _of_kinds(shape: Shape, builder: ListBuilder, low: int, high: int | None) -> Node:
-    """Items without end, told apart by the kind of one character of a string."""
+    """Unbounded items, distinguished by the kind of one character of a string."""
     goal = shape.item_goal(0)
     classes = builder.classes(goal)
     names: list[str | None] = []

@@ -33,7 +33,7 @@ class RegionOp(Op):
 
     ``id`` is the key of its runs in a profile (``lmc.ir.profile``), or None.
 
-    What is worked out here is kept with the op, so that looking at every op of a nested module stays linear.
+    Results are cached with the op, so that looking at every op of a nested module stays linear.
     """
 
     id: str | None = attribute(None)

@@ -25,7 +25,7 @@ class _Process:
     def begin_child(self) -> None:
         """Refuse programs in a child whose parent had the threads of a model, or was at work for lmc in any thread.
 
-        A thread at work may hold locks, those of modules that it imports among them, which nobody releases here.
+        A thread at work may hold locks, those of modules that it imports among them, which are never released here.
         """
         self.is_refused = self.is_refused or self.runs_model or bool(self.busy)
 

@@ -19,7 +19,7 @@ class Place:
 
 @runtime_checkable
 class Planned(Protocol):
-    """Optional capability: engines that may be told which prefixes will be asked for again, and when.
+    """Optional capability: engines that accept hints about the next uses of prefixes.
 
     Both calls are hints: they are thread-safe, return at once and never fail, whatever state the engine is in, and no
     output depends on them.

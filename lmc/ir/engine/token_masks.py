@@ -42,7 +42,7 @@ def mask_without(mask: Mask, token_ids: Iterable[int]) -> Mask:
 def violation(request: Request, generation: Generation, output: str | bytes) -> ConstraintError | None:
     """The error of a generation whose ``output`` its constraint does not allow; None where it does.
 
-    ``output`` is the generation's text, or bytes where the text does not say which they were.
+    ``output`` is the generation's text, or bytes if the text does not determine them.
     """
     if request.constraint is None or request.constraint.matches(output):
         return None

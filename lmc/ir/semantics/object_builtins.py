@@ -102,7 +102,7 @@ def _next(iterator: Iterator[Any]) -> tuple[bool, Any]:
 
 
 def _method(name: str, owner: Any, *args: Any, **kwargs: Any) -> Any:
-    """``owner.name(…)`` of an object of Python's own classes: of no other one may a text say what is called."""
+    """``owner.name(…)`` of an object of Python's own classes: a text may name methods of these alone."""
     kind = type(owner)
     if kind.__module__ not in _OWNERS:
         raise CaptureError(

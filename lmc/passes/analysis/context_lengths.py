@@ -14,9 +14,9 @@ _EMPTY = Measure()
 
 
 class ContextLengths:
-    """``whole`` says how long contexts are, ``covered`` how much of them is computed ahead. Filled in program order.
+    """``whole`` is the length of contexts, ``covered`` that of their prefilled parts. Filled in program order.
 
-    Both are worked out for those contexts that are asked for, since counting tokens takes time. Never recursive.
+    Both are computed on demand, since counting tokens takes time. Never recursive.
     """
 
     def __init__(self, counter: Counter) -> None:

@@ -36,7 +36,7 @@ class Liveness:
         self._run()
 
     def stays(self, value: Value) -> bool:
-        """Return whether the value is there after what is not needed has been dropped, though perhaps for nobody."""
+        """Return True if the value is still defined, though perhaps unused, after dead code has been dropped."""
         giver = self._givers.get(value.name)
         return value in self.values or (giver in self.ops and not isinstance(giver, RegionOp))
 

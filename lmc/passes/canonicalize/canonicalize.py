@@ -44,7 +44,7 @@ class Canonicalize(FunctionPass):
     * ``py.call`` on literals is run now, where it is cheap and does not raise.
     * Contexts: consecutive bare texts become one ``lm.extend``, ``begin … end`` around text one whole message, what
       closes a closed turn or appends nothing goes away, and so does ``lm.prefill`` of a prefilled context.
-    * A ``lm.select`` with one literal choice, whose scores nobody reads, appends that choice without a model call.
+    * A ``lm.select`` with one literal choice and unused scores appends that choice without a model call.
     * ``cf.cond`` on a flag that is known, as in an arm of a conditional on the same flag, becomes its arm. What both
       arms yield alike comes from outside, and an arm that leaves says what the flag is from there on.
     * ``cf.loop`` whose condition is false before the first round becomes its condition. What is the same in every round

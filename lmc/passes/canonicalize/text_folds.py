@@ -186,7 +186,7 @@ class TextWalk:
         self.concat(make_op(ConcatOp, op.results, op.location, text=text))
 
     def _release(self, op: PyCallOp) -> None:
-        """Give up the operands of ``op``, and a list among them that nobody else uses."""
+        """Give up the operands of ``op``, and a list among them without other users."""
         self.uses.subtract(op.operands)
         for value in op.operands:
             listed = self.definition(value)

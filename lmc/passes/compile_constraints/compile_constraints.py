@@ -30,7 +30,7 @@ class CompileConstraints(Pass):
     r"""Compile what generations may say, merge what is equal, and use what is known of the outputs.
 
     Each symbol that a generation uses is compiled for the target's vocabulary and gets the ``digest`` of that; symbols
-    that allow the same become one, and those that nobody uses are dropped. A constraint that is refused, that no output
+    that allow the same become one, and unused ones are dropped. A constraint that is refused, that no output
     meets, or whose shortest output has more tokens than ``max_tokens`` is a ``ConstraintError`` at the user's line:
     the first one in the order of the program.
 

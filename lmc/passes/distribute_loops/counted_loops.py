@@ -1,7 +1,7 @@
 """Loops that run a known number of rounds: which of their values count the rounds, and by how much.
 
 Induction variables (Aho, Lam, Sethi, Ullman, "Compilers", 2006, section 9.1.6), of ``cf.loop`` as captures make it:
-whether there is another round is worked out at the end of the body, and the condition only passes on.
+the condition is computed at the end of the body, and its region only passes it on.
 """
 
 from __future__ import annotations

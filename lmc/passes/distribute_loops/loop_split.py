@@ -114,7 +114,7 @@ class LoopSplit:
             self.together = [inner for inner in self.together if inner not in sunk]
 
     def problem(self) -> str | None:
-        """Why the parts can't be told apart, if so."""
+        """The reason why the loop can't be split, if any."""
         if self._op.writes:
             return "a call in them may write"
         if self._guarded and self._op.changes_objects:

@@ -116,7 +116,7 @@ class PrefixNode:
 class ContextUser:
     """User ``index`` of the context, which appends ``text``; ``part`` and ``offset`` are its position in it.
 
-    ``tail`` is text after that which nobody can share. ``repeats``: the user may run several times. ``arm`` is its
+    ``tail`` is text after that which can't be shared. ``repeats``: the user may run several times. ``arm`` is its
     place among exclusive regions: arm n of op i.
     """
 

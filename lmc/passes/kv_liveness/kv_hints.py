@@ -13,7 +13,7 @@ _HINTS = (KeepOp, FreeOp)
 
 
 def without_hints(block: Block) -> Block:
-    """The block without any, for passes that change what they were worked out from."""
+    """Return the block without hints, for passes that invalidate them."""
     return _only(block, set()) if _has_hints(block) else block
 
 

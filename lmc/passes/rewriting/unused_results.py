@@ -1,4 +1,4 @@
-"""Ops with regions without the results and carried values that nobody needs."""
+"""Removal of unused results and carried values from ops with regions."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ Step = CallToCome | RegionEntry | Evaluate
 
 
 def steps_to_come(body: PreparedBody) -> tuple[Step, ...]:
-    """The calls of a program that may have to wait for an answer, and what has to be computed to say how they begin.
+    """The calls of a program that may have to wait for an answer, and the computations of their known prefixes.
 
     Left out are calls that begin with an instance, and those that go on from an answer (``lm.keep`` tells of them). Of
     a condition with a known probability only the likelier arm counts, of loops the first round. Time is linear in the

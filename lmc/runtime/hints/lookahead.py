@@ -110,7 +110,7 @@ class _Found:
 class LookaheadWalk:
     """Finds the calls to come of an instance, of whose elements no more than so many.
 
-    What can't be computed is left out: where the run comes to it, it says what is wrong.
+    Values that can't be computed are left out: the run reports the error when it reaches them.
     """
 
     tokenizer: Tokenizer

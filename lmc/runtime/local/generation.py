@@ -196,7 +196,7 @@ class GenerationTask(Task[Generation]):
         first, draft = self.sequence.settled - 1, self.sequence.draft
         kept, other = 0, None
         for row, each in zip(rows, drawn, strict=True):
-            kept = row - first  # the tokens of rows that nobody reads are certain
+            kept = row - first  # the tokens of unread rows are certain
             if not isinstance(each, DrawnToken) or kept == len(draft) or each.token != draft[kept]:
                 other = each
                 break

@@ -144,7 +144,7 @@ class Worker:
         try:
             while self._take_commands():
                 self._turn()
-        except BaseException as error:  # whatever stopped the thread, nobody may wait for ever
+        except BaseException as error:  # whatever stopped the thread, no request may wait for ever
             failure = partial(stopped, error)
         with self._condition:
             self._failure = failure
@@ -288,7 +288,7 @@ class Worker:
         self._resolve(task, error)
 
     def _reject(self, task: Task[Any], error: EngineError) -> None:
-        """End a task whose logits are no numbers; its keys and values, which may be none either, must serve nobody."""
+        """End a task whose logits are no numbers; its keys and values may be invalid too and must not be shared."""
         error.usage = task.usage
         self._take_out(task, self._scheduler.drop)
         for sequence in task.sequences:

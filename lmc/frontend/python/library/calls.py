@@ -1,4 +1,4 @@
-"""Calls of functions that have a row: worked out now, as an op that passes may merge and drop, or in order."""
+"""Calls of functions that have a row: computed now, as an op that passes may merge and drop, or in order."""
 
 from __future__ import annotations
 

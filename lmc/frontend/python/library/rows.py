@@ -7,7 +7,7 @@ arguments of these kinds; ``item`` is an element of the first list, ``kind?`` ma
 no other exceptions than those are raised.
 
 Flags: ``draws`` and ``logs`` (ordered calls), ``mutates`` (the first list is changed in place), ``unstable``
-(pure, but another process gives another result), ``ints<=N`` (worked out during capture up to that number).
+(pure, but another process gives another result), ``ints<=N`` (computed during capture up to that number).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class LibraryFunction:
 
     @property
     def limit(self) -> int | None:
-        """The largest number for which it is worked out during capture."""
+        """The largest number for which it is computed during capture."""
         found = [flag.removeprefix("ints<=") for flag in self.flags if flag.startswith("ints<=")]
         return int(found[0]) if found else None
 

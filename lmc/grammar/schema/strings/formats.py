@@ -217,7 +217,7 @@ _FORMATS: dict[str, _Make] = {
 }
 
 UNRESTRICTED = frozenset({"binary", "decimal", "double", "float", "password", "path"})
-"""Formats that any string meets: they say what it is for."""
+"""Formats that any string meets: they describe its purpose."""
 BOUNDS = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)} | {
     f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32, 64)
 }

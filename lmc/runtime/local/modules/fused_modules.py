@@ -1,4 +1,4 @@
-"""The modules that take the place of transformers' own on the CPU; `fusion.py` says which, and when.
+"""The modules that take the place of transformers' own on the CPU; `fusion.py` chooses them.
 
 Projections of the same input become one matrix product, whose weights are laid out once and whose originals are freed:
 by `lmc/runtime/kernels/products.py` where that is fastest, else in bf16 the way oneDNN wants them. Normalization,

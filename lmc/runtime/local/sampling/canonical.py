@@ -25,7 +25,7 @@ class CanonicalTask(GenerationTask):
     logits of tokens that were not drawn are read like those of drawn ones.
 
     Raises:
-        ConstraintError: the bytes of the tokenizer's tokens can't be told.
+        ConstraintError: the bytes of the tokenizer's tokens are unknown.
     """
 
     SPACE = 2
