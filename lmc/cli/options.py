@@ -38,7 +38,7 @@ ProfileUse = Annotated[
         help=f"{driver.OPTIONS['profile']['help']} Short form: --profile.",
     ),
 ]
-"""Of commands that write no profile."""
+"""For commands that write no profile."""
 OrderSections = Annotated[
     bool | None, program_option("order_sections", "--order-sections/--no-order-sections", show_default=False)
 ]

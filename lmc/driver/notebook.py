@@ -13,7 +13,7 @@ from lmc.frontend.program.function import JittedFunction
 from lmc.ir.wording import with_count
 
 _MAX_CHARACTERS = 20_000
-"""Of one text; a notebook with more of it is slow."""
+"""Bound on one text; a notebook with more of it is slow."""
 
 
 def result_html(row: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], text: str) -> str:

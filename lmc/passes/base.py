@@ -124,12 +124,12 @@ class Pass(abc.ABC):
         saved_calls: int = 0,
         saved_steps: int = 0,
     ) -> None:
-        """Say what was done."""
+        """Record a transformation."""
         remark = Remark(self.NAME, "applied", message, location, saved_tokens, saved_calls, saved_steps)
         context.remarks.append(remark)
 
     def missed(self, context: PassContext, location: Location | None, message: str, *, saved_tokens: int = 0) -> None:
-        """Say what could not be done, and why; ``saved_tokens`` is what it would have saved."""
+        """Record a missed transformation and its cause; ``saved_tokens`` are those that it would have saved."""
         context.remarks.append(Remark(self.NAME, "missed", message, location, saved_tokens))
 
 

@@ -265,7 +265,7 @@ class _Batch:
             return Finished(None, located(error, end.op.location), profile)
 
     def _report_shared(self, machine: StageRun) -> None:
-        """Tell about the text that was computed once for all instances."""
+        """Report the text that was computed once for all instances."""
         if self._around.on_event is None or self._stage is not self._around.prepared.own:
             return
         for index in self._around.prepared.shared.instructions:

@@ -488,7 +488,7 @@ class StageRun:
         self._advance()
 
     def report(self, op_id: str, name: str | None, sample: int, text: str, context: Context) -> None:
-        """Tell about new text after ``context``. From any thread."""
+        """Report new text after ``context``. From any thread."""
         if self.around.on_event is not None:
             event = TokenEvent(self.instance, branch_of(op_id), op_id, name, sample, text, context)
             self.around.on_event(event)
@@ -501,7 +501,7 @@ class StageRun:
 
 
 def report_forced(machine: StageRun, op: SamplingOp, environment: Mapping[Value, Any]) -> None:
-    """Tell about the text of an op whose tokens are known without a model."""
+    """Report the text of an op whose tokens are known without a model."""
     around = machine.around
     if around.on_event is None or not op.forced:
         return

@@ -142,7 +142,7 @@ def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
 
 
 def keep(frame: Frame, index: int, op: KeepOp) -> None:
-    """Tell the engine when the context is used again. What is pinned need not be kept."""
+    """Send the engine the next use of the context, unless it is pinned."""
     kept = frame.machine.kept
     is_pinned = frame.prefixes is not None and frame.prefixes.holds(op.context)
     if kept.engine is not None and not is_pinned:

@@ -119,7 +119,7 @@ class SglState(State):
         """Wait for what was appended. Values wait by themselves when they are read, so there is nothing to do."""
 
     def error(self) -> None:
-        """None: an error ends the program that it occurs in."""
+        """Always None: an error ends its program."""
 
     def text_iter(self, var_name: str | None = None) -> Iterator[Any]:
         """The text, or a variable, in one piece. The state that ``run(stream=True)`` gives has them as they come."""

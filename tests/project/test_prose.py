@@ -10,16 +10,22 @@ import pytest
 
 from tests.project.layers import REPOSITORY
 
-DONE = ("backend", "cache", "cli", "driver", "grammar", "ir", "library", "passes", "runtime", "sglang")
 OPENING = re.compile(r"(What|Whether|Those|How|Where|Which|When|That) ")
 PHRASES = re.compile(
-    r"\b((is|are|was) told|bec[ao]mes? of|in vain|as far as|(go|goes|gone|going) on with|comes? of it|stands? in)\b"
+    r"\b((is|are|was) told|bec[ao]mes? of|in vain|as far as|(go|goes|gone|going) on with|comes? of it|stands? in"
+    r"|nobody|worked out)\b",
+    re.IGNORECASE,
 )
 SHARED = {  # each the term of its package: of grammars, engines, programs or abstract values
     *("Block", "Constraint", "Evaluated", "Function", "Generation", "Handle", "Outcome", "Slice", "State"),
     *("TokenState", "UnknownVariableError"),
 }
-FILES = sorted(path for package in DONE for path in (REPOSITORY / "lmc" / package).rglob("*.py"))
+LATER = {
+    *("control/conditions.py", "control/join.py", "emit/objects.py", "emit/operands.py", "interpret/calls.py"),
+    *("interpret/expressions.py", "interpret/loops.py", "interpret/machine.py"),
+    *("python/iterators.py", "python/methods.py"),
+}
+FILES = sorted({*(REPOSITORY / "lmc").rglob("*.py")} - {REPOSITORY / "lmc/frontend" / name for name in LATER})
 
 
 def docstrings(tree):
@@ -54,7 +60,6 @@ def test_docstrings_and_comments_are_plain_english(path):
 def test_problems_are_found():
     assert problems('"""What it is."""') == ["1: begins with 'What'"]
     assert problems("x = 1  # tried in vain\n") == ["1: 'in vain'"]
-    assert problems('class A:\n    b: int\n    """As far as known."""') == []
     assert problems('class A:\n    b: int\n    """Known as far as\n    possible."""') == ["3: 'as far as'"]
     assert problems('"""Return what is told apart."""') == ["1: 'is told'"]
 

@@ -222,7 +222,7 @@ class _Batch:
         return choose_layout(requests, trial, batch=room.batch, all_fit=all_fit, longest=longest)
 
     def _characters_of_a_token(self, room: Room | None) -> float:
-        """As the engine cuts what inputs say, by some instances; where they say nothing, the program's own text."""
+        """Estimate by the engine's tokenizer on some inputs; without text in them, on the program's own."""
         if room is None or room.tokens_of is None:
             return CHARACTERS
         some = self._texts[middle(len(self._texts))][::_EVERY]

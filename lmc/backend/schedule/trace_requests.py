@@ -13,7 +13,7 @@ from lmc.cache.simulation.trace import MAX_TOKENS, TraceRequest
 from lmc.ir.errors import InputError
 
 CHARACTERS = 4
-"""Of a token, about; a schedule knows texts, not tokens."""
+"""Characters of a token, about; a schedule knows texts, not tokens."""
 _WORDS = np.array([1, 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D], dtype=np.uint64)
 
 Tokens = NDArray[np.int32]

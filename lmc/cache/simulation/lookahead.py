@@ -49,7 +49,7 @@ class Foresight:
         self._to_come = [(start, list(positions)) for start, positions in groupby(order, key=when.__getitem__)]
 
     def advance(self, clock: float) -> None:
-        """Say what is known of all runs that have come by now."""
+        """Send the hints of all runs that have arrived."""
         while self._to_come and self._to_come[-1][0] <= clock:
             _, positions = self._to_come.pop()
             ranks = self._rank([self._requests[position] for position in positions])

@@ -235,7 +235,7 @@ class Simulation:
         self._foresight.enters(position)
 
     def _advance(self, sequence: Sequence) -> None:
-        """Go on with the token that was drawn after the last row, or end."""
+        """Append the token drawn after the last row, or end."""
         service = self._services[sequence]
         generated = self._requests[service.position].generated
         if not service.generated:

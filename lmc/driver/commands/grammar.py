@@ -56,7 +56,7 @@ class Explanation:
     remark: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON data."""
+        """Return the explanation as JSON data."""
         source = self.given.source
         is_json = source.kind in ("schema", "choices")
         data: dict[str, Any] = {

@@ -9,7 +9,7 @@ MAX_CALLS = 40
 """Functions of the program's that call each other and are inlined."""
 MAX_INLINED_STEPS = 1_000
 MAX_INLINED_OPS = 200
-"""Of a function that could be called in the run instead."""
+"""Bound for a function that could be called in the run instead."""
 MAX_UNROLLED_FOR = 20_000
 MAX_UNROLLED_WHILE = 24
 MAX_ATTEMPTS = 40

@@ -78,7 +78,7 @@ class Tool(Bindable, Generic[P, R]):
         return cast(R, self._awaited(_here(), args, kwargs))
 
     def settled(self) -> None:
-        """Nothing of a tool follows from what it is bound to."""
+        """Return no facts: a tool does not depend on the object it is bound to."""
 
     def __repr__(self) -> str:
         return f"<lmc tool {self.name} ({self.effect.value})>"

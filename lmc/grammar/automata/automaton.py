@@ -142,7 +142,7 @@ class Automaton:
         return self._state(self._derivatives.unbounded(self._nodes[state], reach))
 
     def note_run(self, state: int) -> None:
-        """Say in ``runs`` what is seen at a state, whose row is made."""
+        """Record in ``runs`` the run of a state, whose row is made."""
         if state >= len(self._nodes) or not may_run(self._nodes[state]):
             return
         node, row, counting = self._nodes[state], self.rows[state], DEAD

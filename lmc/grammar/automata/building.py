@@ -28,7 +28,7 @@ class Arena:
     Nodes may have parts from another arena; only an equal expression of the own one is not recognised as the same then.
     ``work`` counts nodes made and parts that unions and intersections were made from: a measure of time that is the
     same on every machine. ``spend`` counts the steps of array operations by which intersections and complements are
-    worked out, in the same way. While a constraint is compiled, methods raise ``ConstraintError`` beyond ``max_nodes``,
+    computed, in the same way. While a constraint is compiled, methods raise ``ConstraintError`` beyond ``max_nodes``,
     ``work_limit``, ``MAX_PARTS`` and ``MAX_STEPS``; after ``lift_limits`` they never do.
     """
 

@@ -53,14 +53,14 @@ _NONE: Run = (0, 0)
 
 
 def group_bits() -> NDArray[np.uint64]:
-    """Of each byte the bit of its group, [256]."""
+    """The bit of each byte's group, [256]."""
     bits = [1 << number for byte in range(256) for number, group in enumerate(_GROUPS) if group >> byte & 1]
     return np.array(bits, np.uint64)
 
 
 @lru_cache(maxsize=4096)
 def groups_inside(mask: int) -> int:
-    """The groups of which a set has every byte, a bit each."""
+    """The groups whose bytes are all in a set, a bit each."""
     return sum(1 << number for number, group in enumerate(_GROUPS) if group & ~mask == 0)
 
 

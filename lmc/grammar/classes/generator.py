@@ -259,7 +259,7 @@ class _ClassSchema(GenerateJsonSchema):
 
 
 def _readable(core: Core, given: Iterable[Any]) -> list[Any]:
-    """Of the values of a list those that pydantic makes of their JSON."""
+    """Return the values of a list that pydantic makes of their JSON."""
     validator = SchemaValidator(cast(Any, _alone(core)))
     found = [value for value in given if _is_read(validator, to_json(_plain(value)))]
     if not found:

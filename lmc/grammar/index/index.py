@@ -106,7 +106,7 @@ class TokenIndex:
 
     @cached_property
     def is_end(self) -> NDArray[np.bool_]:
-        """Of each shape whether the output may end there."""
+        """True for each shape where the output may end."""
         found = np.zeros(len(self.mask_of_shape), np.bool_)
         (filled,) = np.nonzero(np.diff(self.block_starts.astype(np.int64)))
         firsts = self.blocks[self.block_starts[filled].astype(np.intp)]

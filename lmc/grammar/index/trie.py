@@ -114,7 +114,7 @@ class Trie:
         return AllowedTokens(words, tokens[:pairs], nexts[:pairs])
 
     def _walk_by_levels(self, automaton: Automaton, state: int) -> AllowedTokens:
-        """The same in numpy: all nodes of one depth at a time."""
+        """Compute ``walk`` in numpy: all nodes of one depth at a time."""
         nodes, states = np.zeros(1, np.int32), np.full(1, state, np.int32)
         ended: list[tuple[Ints, Ints]] = []
         while nodes.size:

@@ -295,7 +295,7 @@ class SchemaBuilder:
         return arena.union(found)
 
     def _allowed(self, shape: Shape) -> dict[Hashable, Any]:
-        """Of the values that a shape lists those that meet the rest of it."""
+        """Return the values listed by a shape that meet the rest of it."""
         assert shape.allowed is not None
         return {key: value for key, value in shape.allowed.items() if meets(value, shape, self)}
 

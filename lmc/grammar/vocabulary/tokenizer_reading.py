@@ -50,7 +50,7 @@ def read_object(tokenizer: Any) -> TokenizerContent:
 
 
 def object_stamp(tokenizer: Any) -> object:
-    """Something else once tokens were added to a tokenizer or another end token was set."""
+    """Return a key that changes when tokens are added to a tokenizer or its end token is set."""
     length: object = None
     if hasattr(tokenizer, "__len__"):
         length = len(tokenizer)
@@ -72,7 +72,7 @@ def read_folder(folder: Path) -> TokenizerContent:
 
 
 def folder_stamp(folder: Path) -> object:
-    """Something else once a file that is read was written again."""
+    """Return a key that changes when a file that is read is rewritten."""
     stats = [path.stat() if path.is_file() else None for path in map(folder.joinpath, _FILES)]
     return tuple(stat and (stat.st_mtime_ns, stat.st_size) for stat in stats)
 

@@ -27,7 +27,7 @@ class Speaker:
     eos_ids: Sequence[int]
 
     def candidates(self, position: TokenState, allowed: Sequence[int], said: int, draw: int) -> list[int]:
-        """Of the ``allowed`` tokens (ascending, at least one) those to choose from; one may be there several times.
+        """Return the candidates among ``allowed`` tokens (ascending, at least one); one may occur several times.
 
         ``said`` is how many tokens there are, ``draw`` a number of 64 bits that decides what is looked for.
         """

@@ -108,61 +108,61 @@ def _innermost(kind: Type) -> Type:
 
 
 def never_safe(_: Sequence[Type]) -> bool:
-    """It may raise, whatever the arguments are."""
+    """Accept nothing."""
     return False
 
 
 def always_safe(_: Sequence[Type]) -> bool:
-    """It takes any number of anything."""
+    """Accept any number of arguments of any type."""
     return True
 
 
 def safe_for_two(types: Sequence[Type]) -> bool:
-    """It takes two of anything."""
+    """Accept two arguments of any type."""
     return len(types) == 2
 
 
 def safe_for_two_plain(types: Sequence[Type]) -> bool:
-    """It takes two that Python compares itself."""
+    """Accept two arguments that Python compares itself."""
     return len(types) == 2 and all(_innermost(kind) in SCALAR_TYPES for kind in types)
 
 
 def safe_for_ordered(types: Sequence[Type]) -> bool:
-    """It takes two numbers or two texts, of which one may be less than the other."""
+    """Accept two numbers or two texts, which are ordered."""
     return len(types) == 2 and (set(types) <= _NUMBERS or set(types) == {TEXT})
 
 
 def safe_for_numbers_alike(types: Sequence[Type]) -> bool:
-    """It takes two whole numbers, or two floats: an int may be too large to become one."""
+    """Accept two ints, or two floats: an int may be too large to become one."""
     return len(types) == 2 and (set(types) <= {INT, BOOL} or set(types) == {FLOAT})
 
 
 def safe_for_addition(types: Sequence[Type]) -> bool:
-    """It takes two whole numbers, two floats, two texts or two lists."""
+    """Accept two ints, two floats, two texts or two lists."""
     together = set(types) == {TEXT} or all(isinstance(kind, ListType) for kind in types)
     return safe_for_numbers_alike(types) or (len(types) == 2 and together)
 
 
 def safe_for_one_number(types: Sequence[Type]) -> bool:
-    """It takes one number."""
+    """Accept one number."""
     return len(types) == 1 and types[0] in _NUMBERS
 
 
 def safe_for_one_sized(types: Sequence[Type]) -> bool:
-    """It takes one text or list."""
+    """Accept one text or list."""
     return len(types) == 1 and (types[0] == TEXT or isinstance(types[0], ListType))
 
 
 def safe_for_texts(*counts: int) -> Safe:
-    """It takes as many texts as one of ``counts``."""
+    """Accept as many texts as one of ``counts``."""
     return lambda types: len(types) in counts and set(types) == {TEXT}
 
 
 def safe_for_printable(types: Sequence[Type]) -> bool:
-    """It takes one that Python prints itself, whatever its size."""
+    """Accept one argument that Python prints itself, whatever its size."""
     return len(types) == 1 and _innermost(types[0]) in _PRINTABLE
 
 
 def safe_for_truth_of_first(count: int) -> Safe:
-    """It takes ``count``, the first of which Python tests for truth itself."""
+    """Accept ``count`` arguments; Python tests the first for truth itself."""
     return lambda types: len(types) == count and (isinstance(types[0], ListType) or types[0] in SCALAR_TYPES)

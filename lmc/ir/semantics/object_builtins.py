@@ -115,17 +115,17 @@ def _method(name: str, owner: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _safe_for_keys(types: Sequence[Type]) -> bool:
-    """It takes keys that Python hashes itself, each with a value."""
+    """Accept keys that Python hashes itself, each with a value."""
     return SCALAR_TYPES.issuperset(types[::2])
 
 
 def _safe_for_lists(types: Sequence[Type]) -> bool:
-    """It takes one list or text."""
+    """Accept one list or text."""
     return len(types) == 1 and (types[0] == TEXT or isinstance(types[0], ListType))
 
 
 def _safe_for_items(types: Sequence[Type]) -> bool:
-    """It takes items that Python hashes itself."""
+    """Accept items that Python hashes itself."""
     return SCALAR_TYPES.issuperset(types)
 
 

@@ -95,7 +95,7 @@ class _Walk:
         return with_ops(block, [self._op(op) for op in block.ops])
 
     def remark_misfits(self) -> None:
-        """Say which ids are in the profile or in the program alone."""
+        """Record the ids that are in the profile or in the program alone."""
         profile = self._profile
         places = {base_of(op_id) for op_id in self._asked}
         places.update(map(each_round_id, list(places)))

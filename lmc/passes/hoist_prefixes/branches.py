@@ -1,4 +1,4 @@
-"""Who goes on from a context, and what is the same in every instance of a batch."""
+"""Users of a context, and the values that are the same in every instance of a batch."""
 
 from __future__ import annotations
 

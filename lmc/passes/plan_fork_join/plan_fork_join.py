@@ -154,7 +154,7 @@ class _Planner:
     def _remark_order(
         self, ops: Sequence[Op], order: Sequence[int], before: Sequence[int], urgency: Sequence[float]
     ) -> None:
-        """Say which calls begin earlier than they would if nothing were known of their lengths."""
+        """Record the calls that begin earlier because their lengths are known."""
         places = {index: place for place, index in enumerate(before)}
         earlier = [index for place, index in enumerate(order) if ops[index].billable and place < places[index]]
         if earlier:

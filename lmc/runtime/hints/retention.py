@@ -33,7 +33,7 @@ class KeptContexts:
         self._loose: list[int] = []
 
     def expect(self, frame: BodyRun, keep: int, prompt: tuple[int, ...]) -> None:
-        """Say what the ``lm.keep`` at ``keep`` says, of ``prompt``; it replaces what was said of its context."""
+        """Send the hint of the ``lm.keep`` at ``keep`` for ``prompt``; it replaces the last one of its context."""
         if self.engine is None or not prompt:
             return
         context = frame.body.ops[keep].operands[0]

@@ -222,7 +222,7 @@ class LocalEngine:
         return self._enter(task, rows, request.timeout)
 
     def _put(self, task: Task[Any], instance: int | None, place: Place | None, priority: int) -> None:
-        """Say on whose turn the sequences of a task are admitted."""
+        """Set lane, priority and place of the sequences of a task."""
         lane = instance if place is None else ("run", place.run)
         for sequence in task.sequences:
             sequence.lane = lane if self._policy.turns else None

@@ -152,7 +152,7 @@ def _check_name(folder: Path) -> None:
 
 
 def _warn_of_ignored(folder: Path) -> None:
-    """Say which entries of generation_config.json that forbid, force or favour tokens have no effect here."""
+    """Warn of entries of generation_config.json that forbid, force or favour tokens and have no effect here."""
     path = folder / "generation_config.json"
     entries = json.loads(path.read_bytes()) if path.is_file() else {}
     ignored = [name for name in _IGNORED if entries.get(name)]

@@ -1,4 +1,4 @@
-"""The same bits for a token whatever else is computed with it.
+"""Deterministic kernels: the bits of a token do not depend on the rest of the batch.
 
 A matrix product may add up in another order when it has another number of rows, and attention when a row shares its
 keys. So the model is called with exactly `BLOCK_ROWS` rows each time, padded where there are fewer, and every row

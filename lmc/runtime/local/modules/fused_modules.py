@@ -73,7 +73,7 @@ class FusedNorm(nn.Module):
         return layers.rms_norm(states, self.weight, self.epsilon, plus_one=self.plus_one)
 
     def part(self, dtype: torch.dtype) -> NormPart:
-        """The same for `NativeLayer`."""
+        """Return the parameters of the norm for `NativeLayer`."""
         return NormPart(self.weight.detach().to(dtype).contiguous(), self.epsilon, self.plus_one)
 
 

@@ -165,7 +165,7 @@ def is_plain_linear(module: Any) -> bool:
 
 
 def _unknown(module: Any, *, attributes: set[str], children: Iterable[set[str]], parameters: set[str]) -> str | None:
-    """Say what a module has beyond what is known, or lacks of it."""
+    """Return the unknown or missing parts of a module."""
     further = {name for name in vars(module) if not name.startswith("_") and name != "training"} - attributes
     own_parameters = {name for name, value in module._parameters.items() if value is not None}
     own_children = {name for name, value in module._modules.items() if value is not None}

@@ -74,7 +74,7 @@ class RequestRotary(nn.Module):
         return rows if self._kind == "dynamic" else self._threshold + 1
 
     def choose(self, lengths: Sequence[int], counts: Sequence[int]) -> None:
-        """Say whose rows the coming call packs: `counts[i]` rows with the frequencies of `lengths[i]`."""
+        """Set the rows of the next call: `counts[i]` rows with the frequencies of `lengths[i]`."""
         distinct, numbers = np.unique(lengths, return_inverse=True)
         chosen = [self._frequencies(int(length)) for length in distinct]
         self._scaling = chosen[0][1]  # of the model, not of the length
