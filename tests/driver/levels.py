@@ -61,7 +61,7 @@ def check_levels(captured: Captured, make: Callable[[], tuple[Any, ...]]) -> Non
     plain = run_plain(function, make(), {})
     for level in LEVELS:
         found = run_at(level, captured, make(), {})
-        assert found.end == plain.end, level
+        assert found.end == plain.end, (level, found.end, plain.end)
         assert _in_order(found.effects) == _in_order(plain.effects), level
         if plain.end[0] == "gave":
             assert found.calls == plain.calls if level == "O0" else found.calls <= plain.calls, level
@@ -80,7 +80,7 @@ def may_start_early(captured: Captured) -> bool:
 def check_early(captured: Captured, make: Callable[[], tuple[Any, ...]], plain: Run) -> None:
     """Assert the same of the highest level where every function that changes nothing may be called in vain."""
     found = run_at("O2", _early(captured), make(), {})
-    assert found.end == plain.end, "early"
+    assert found.end == plain.end, ("early", found.end, plain.end)
     assert _without_reads(found.effects) == _without_reads(plain.effects), "early"
     assert set(plain.effects) <= set(found.effects)
 

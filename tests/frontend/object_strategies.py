@@ -214,6 +214,7 @@ NAMES = ["e", "yes"]
 MAKERS = {"yes": str.upper, "no": str.strip}
 ROWS = [["r"], ["q"]]
 COUNT = 0
+LAST = []
 KEPT = [BOX.items, WIDE.items, NOTE.tags, *ROWS]  # guards hold lists that the program changes by identity
 
 
@@ -227,6 +228,7 @@ def reset():
     vars(WIDE).clear()
     vars(WIDE).update(name="wider", size=3, items=KEPT[1], more="m")
     vars(NOTE).update(text="noted", tags=KEPT[2], count=0, box=None)
+    LAST.clear()
     LINES[:] = ["l"]
     TABLE.clear()
     TABLE["k"] = "v"
@@ -239,7 +241,7 @@ def exchange():
 
 
 def left():
-    return [vars(BOX), vars(WIDE), repr(vars(NOTE)), LINES, TABLE, ROWS, COUNT]
+    return [vars(BOX), vars(WIDE), repr(vars(NOTE)), LINES, TABLE, ROWS, COUNT, *[repr(vars(note)) for note in LAST]]
 
 
 @tool(effect="reads")
@@ -280,6 +282,27 @@ def spoiled(fact):
     fact.word = fact.word[:1] + "s"
     fact.lines = [*fact.lines[-1:], "s"]
     return fact.lines
+
+
+@tool
+def marked(note):
+    effect("marked", note.text)
+    note.count += 1
+    note.tags[:] = ["m", *note.tags[:2]]
+    return note.count
+
+
+@tool
+def kept(note):
+    effect("kept", note.text)
+    LAST.append(note)
+    LAST[0].count += 1
+    return len(LAST)
+
+
+@tool(effect="reads")
+def shown(note) -> str:
+    return note.text + "".join(note.tags) + str(note.count)
 
 
 def bump(by=1):
@@ -683,6 +706,13 @@ class ObjectWriter:
             return self._notes_held_twice()
         items, text, each = self.pick(*self.names["notelists"]), self.text(), self.fresh("n")
         note = self.pick(self.made("notes"), self.a("notes"))
+        if self.one_in(5):
+            self.names["notes"].append(each)
+            use = self.pick(f"{each}.tag({text})", f"{each}.count += 1", f"marked({each})", f"{each}.text += 'l'")
+            put = [f"{each} = {note}", *self.pick([], [f"l{each} = {each}.tags"]), f"{items}.append({each})", use]
+            if not self.one_in(3):
+                return put
+            return [put[0], f"if {self.condition()}:", *("    " + line for line in put[1:]), use]
         put = [f"{each} = {note}", f"{each}.tag({text})", f"{items}.append({each})"]
         if self.one_in(3):
             lines = [f"for {each} in {items}[:3]:"]
@@ -697,6 +727,10 @@ class ObjectWriter:
             [f"for {each} in {items}[:3]: {each}.tag({text})"],
             [f"if {items}: {items}[-1].count += 1"],
             [f"if {items}: {items}[0].tag({text})"],
+            [f"if {items}: {self.pick('marked', 'kept', 's += shown')}({items}[-1])"],
+            [f"{self.pick('marked', 'kept', 's += shown')}({note})"],
+            [f"for {self.fresh('i')}, {each} in enumerate({items}[:3]): {each}.tag({text})"],
+            [f"for {each}, {self.fresh('w')} in zip({items}, words): {each}.count += 1"],
             [f"if {items}: s += {items}[-1].text"],
             [f"if {items}: {items}.pop()"],
             [f"if {items}: {items}[len(s.gen('i', max_tokens=2, temperature=1.0)) % len({items})].tag({text})"],

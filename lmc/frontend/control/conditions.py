@@ -8,17 +8,18 @@ scope closes the arms that were opened in it: what runs only where no other exit
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Left, Narrowing, Outcome, Way
-from lmc.frontend.control.join import Join, Path, Phis
+from lmc.frontend.control.join import Join, NotInRunError, Path, Phis
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import Operand, merged_domain, operand, pure, united
 from lmc.frontend.emit.raises import Classes
 from lmc.frontend.heap.state import State
-from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Domain, Raised, Symbol
+from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Domain, Raised, Ref, Symbol
 from lmc.ir.builder import Builder
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import ContextOp
@@ -165,6 +166,27 @@ class CondPhis:
         irs = (value.ir, other) if side == 0 else (other, value.ir)
         made = self._result(irs, kind, value.origin)
         return dataclasses.replace(value, ir=made.ir, expression=None)
+
+    def mark(self) -> tuple[int, int, int]:
+        """Return how many results and ops at the ends of the arms there are."""
+        return len(self.results), len(self.arms[0].builder.ops), len(self.arms[1].builder.ops)
+
+    def undo(self, mark: tuple[int, int, int]) -> None:
+        """Take back the results and ops that were made since."""
+        gone = {*self.results[mark[0] :]}
+        del self.results[mark[0] :], self.yields[0][mark[0] :], self.yields[1][mark[0] :]
+        self._known = {key: held for key, held in self._known.items() if held.ir not in gone}
+        for arm, ops in zip(self.arms, mark[1:], strict=True):
+            self.machine.drop_ops(arm.builder, ops)
+
+    def escape(self, side: int, addresses: Sequence[int]) -> None:
+        """Make objects of the run of these at the end of an arm."""
+        builder = self.arms[side].builder
+        mark = len(builder.ops)
+        with self.at(side):
+            for address in addresses:
+                objects.escape(self.machine, Ref(address))
+        self._inside[side].update(value for op in builder.ops[mark:] for value in op.results)
 
     def _result(self, irs: tuple[Any, Any], place: Type, origin: str, **more: Any) -> Symbol:
         key = (*(ir if isinstance(ir, Value) else (type(ir), repr(ir)) for ir in irs), place)
@@ -404,12 +426,18 @@ def _met(machine: Machine, phis: CondPhis, exit: Exit, base: State, watermark: i
     found = [arm.outcome.ways.get(exit) for arm in phis.arms]
     if found[0] is not None and found[1] is not None:
         phis.states = (found[0].state, found[1].state)
-        join = Join(machine, phis, phis.states, base, watermark)
-        state = join.run()
         left, right = found[0].payload, found[1].payload
-        if left is None or right is None:
-            return Way(state, left or right)
-        return Way(state, join.value(("payload",), left, right))
+        while True:
+            mark = phis.mark()
+            join = Join(machine, phis, phis.states, base, watermark)
+            try:
+                state = join.run()
+                if left is None or right is None:
+                    return Way(state, left or right)
+                return Way(state, join.value(("payload",), left, right))
+            except NotInRunError as reason:
+                phis.undo(mark)
+                phis.escape(reason.side, reason.addresses)
     side = 0 if found[0] is not None else 1
     way = found[side]
     assert way is not None

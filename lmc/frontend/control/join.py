@@ -38,7 +38,7 @@ from lmc.frontend.heap.cells import (
     SetCell,
 )
 from lmc.frontend.heap.paths import unified
-from lmc.frontend.heap.reach import names_of
+from lmc.frontend.heap.reach import names_of, reached_from
 from lmc.frontend.heap.state import Content, Place, State
 from lmc.frontend.heap.values import (
     FALSE,
@@ -221,6 +221,8 @@ class Join:
                 return one
         if _may_be_unbound(left) or _may_be_unbound(right):
             return self._maybe(path, left, right)
+        if not (isinstance(left, Ref) and isinstance(right, Ref) and left.address == right.address):
+            left, right = (objects.current(*pair) for pair in zip(self.states, (left, right), strict=True))
         if _is_scalar(left) and _is_scalar(right):
             return self.phis.merge(path, left, right)
         if isinstance(left, Ref) and isinstance(right, Ref):
@@ -338,8 +340,6 @@ class Join:
 
     def exported_cell(self, path: Path, side: int, cell: Cell) -> Cell:
         """The same of a cell."""
-        if isinstance(cell, PoisonCell):
-            return PoisonCell(cell.poison)
         return rebuilt_cell(cell, lambda name, value: self.exported((*path, name), side, value))
 
     def _export_address(self, path: Path, side: int, address: int) -> None:
@@ -423,9 +423,8 @@ class Join:
         """Two cells of one object, whose addresses are ``own``. Raises ``NoCommonFormError``."""
         if left is right and self.phis.fixed(path) and self._is_seen_cell(left):
             return left
-        for one in (left, right):
-            if isinstance(one, PoisonCell):
-                return PoisonCell(one.poison)
+        if isinstance(left, PoisonCell) or isinstance(right, PoisonCell):
+            return self._instances_of_run(path, (left, right), own)
         if isinstance(left, ListCell | GrownCell) and isinstance(right, ListCell | GrownCell):
             return self._lists(path, left, right, own)
         if isinstance(left, _CONTAINERS) and isinstance(right, _CONTAINERS) and not _have_one_form(left, right):
@@ -438,6 +437,41 @@ class Join:
             raise NoCommonFormError(_no_common_form(self.machine))
         return found
 
+    def _instances_of_run(self, path: Path, cells: tuple[Cell, Cell], own: Collection[Place]) -> Cell:
+        """An object that a container of the run holds after one side at least: it becomes one on the other side too."""
+        poison = next(cell.poison for cell in cells if isinstance(cell, PoisonCell))
+        values: list[Symbol] = []
+        for side, cell in enumerate(cells):
+            if isinstance(cell, PoisonCell):
+                if cell.value is None:
+                    return PoisonCell(cell.poison)
+                values.append(cell.value)
+                continue
+            (address,) = [each for each in own if self.states[side].get(each) is cell]
+            assert type(address) is int
+            if not self._can_be_instance_of_run(side, Ref(address)):
+                return PoisonCell(poison)
+            raise NotInRunError([address], side)
+        value = self.value((*path, "object"), *values)
+        return PoisonCell(poison, value if isinstance(value, Symbol) else None)
+
+    def _can_be_instance_of_run(self, side: int, value: Ref) -> bool:
+        state = self.states[side]
+        return isinstance(state.get(value.address), InstanceCell) and objects.can_escape(self.machine, value, state)
+
+    def _check_stored(self, side: int, values: Sequence[Abstract], own: Collection[Place]) -> None:
+        """Raise ``NoCommonFormError`` where no container of the run can take ``values`` at the end of a side.
+
+        Raises ``NotInRunError`` for objects that have to be in the run for that.
+        """
+        skip = {*own, *self._dead}
+        held = reached_from(self.states[side], values)
+        apart = [address for address in held if self._can_be_instance_of_run(side, Ref(address))]
+        if apart:
+            raise NotInRunError(apart, side)
+        if not all(self.machine.can_be_stored(value, skip, self.states[side]) for value in values):
+            raise NoCommonFormError(_no_common_form(self.machine))
+
     def _in_run(self, path: Path, cells: tuple[Container, Container], own: Collection[Place]) -> Cell:
         """Two containers of different keys, items or lengths: an object of the run, made at the end of each side."""
         made = [self._made_in_run(side, cell, own) for side, cell in enumerate(cells)]
@@ -449,9 +483,7 @@ class Join:
     def _made_in_run(self, side: int, cell: Container, own: Collection[Place]) -> ObjectCell:
         if isinstance(cell, ObjectCell):
             return cell
-        skip = {*own, *self._dead}
-        if not all(self.machine.can_be_stored(value, skip, self.states[side]) for value in _held_by(cell)):
-            raise NoCommonFormError(_no_common_form(self.machine))
+        self._check_stored(side, list(_held_by(cell)), own)
         if any(address in self.machine.read_only or self.machine.is_watched(address) for address in own):
             raise NoCommonFormError(_no_common_form(self.machine))
         with self._giving(side, own):
@@ -584,9 +616,9 @@ class Join:
             if isinstance(cell, GrownCell):
                 kind = cell.value.type
                 kinds.add(kind.element if isinstance(kind, ListType) else ANY)
-            for item in cell.items if isinstance(cell, ListCell) else ():
-                if not self.machine.can_be_stored(item, {*own, *self._dead}, self.states[side]):
-                    raise NoCommonFormError(_no_common_form(self.machine))
+                continue
+            self._check_stored(side, cell.items, own)
+            for item in cell.items:
                 kinds.add(type_of_value(self.machine, item) if _is_scalar(item) else ANY)
         return kinds.pop() if len(kinds) == 1 else ANY
 
@@ -708,11 +740,15 @@ _FORMS: dict[type[Cell], str] = {
 
 
 class NotInRunError(Exception):
-    """A name is one of several containers from round to round, which have to be objects of the run for that."""
+    """Containers, or objects of the program's, have to be objects of the run at the end of a side, to be joined.
 
-    def __init__(self, addresses: Sequence[int]) -> None:
+    In loops, those that are older than the loop have to be before it.
+    """
+
+    def __init__(self, addresses: Sequence[int], side: int = 0) -> None:
         super().__init__()
         self.addresses = addresses
+        self.side = side
 
 
 class NoCommonFormError(Exception):

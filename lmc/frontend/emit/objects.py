@@ -2,8 +2,8 @@
 
 What changes one is an op with the effect ``local``; what looks into one is a pure op, which keeps its place between
 them. A container that becomes an object of the run stays at its address, so all its aliases see it. An object of the
-program's own classes is made in the run when a container takes it, if nothing else holds it any more (``handed_over``).
-From there on it is like one that a tool gave. States and functions can't be in a container of the run.
+program's own classes is made in the run when a container of the run or a function takes it (``put_into_run``). From
+there on it is like one that a tool gave, under all its names. States and functions can't be in a container of the run.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from lmc.frontend.heap.values import (
     Slice,
     Symbol,
     Tuple,
+    Union,
     View,
 )
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY
@@ -159,6 +160,26 @@ def shared(machine: Machine, values: Sequence[Abstract]) -> set[int]:
     return found
 
 
+def current(state: State, value: Abstract) -> Abstract:
+    """Return what ``value`` names: an object of the program may have become one of the run (``put_into_run``)."""
+    if isinstance(value, Union):
+        return Union(value.flag, current(state, value.first), current(state, value.second))
+    cell = state.get(value.address) if isinstance(value, Ref) else None
+    return cell.value if isinstance(cell, PoisonCell) and cell.value is not None else value
+
+
+def put_into_run(machine: Machine, value: Abstract) -> bool:
+    """Make an object of the program's own classes one of the run, if it can be, and return whether it is one.
+
+    All its names mean that from then on: attributes are read and written in the run, in order with calls of functions.
+    """
+    if not isinstance(value, Ref):
+        return False
+    if isinstance(machine.state.get(value.address), InstanceCell) and can_escape(machine, value, machine.state):
+        stored(machine, value)
+    return current(machine.state, value) is not value
+
+
 def _rebuilt(machine: Machine, value: Ref, cell: InstanceCell) -> Symbol:
     """An object of the program's as one of the run, which stands for it from now on."""
     held = [machine.state.get((value.address, name)) for name in cell.names]
@@ -227,7 +248,7 @@ def stored(machine: Machine, value: Abstract) -> Abstract:
         if isinstance(known, PoisonCell) and known.value is not None:
             machine.state.holds_foreign = True
             return known.value
-        if isinstance(known, InstanceCell) and machine.can_be_stored(value, machine.objects.escaping):
+        if isinstance(known, InstanceCell) and can_escape(machine, value, machine.state):
             machine.state.holds_foreign = True
             return _rebuilt(machine, value, known)
         escape(machine, value)
@@ -251,6 +272,8 @@ def can_escape(machine: Machine, value: Abstract, state: State, within: frozense
     cell = state.get(value.address) if isinstance(value, Ref) else None
     if isinstance(cell, ObjectCell):
         return cell.ordered and cell.kind is not ITERATOR
+    if isinstance(value, Ref) and isinstance(cell, InstanceCell):
+        return _can_be_shared(machine, value, cell, state, within | {value.address})
     if not isinstance(value, Ref) or not isinstance(cell, ListCell | GrownCell | DictCell | SetCell):
         return False
     if value.address in machine.read_only or value.address in within or machine.is_watched(value.address):
@@ -260,10 +283,33 @@ def can_escape(machine: Machine, value: Abstract, state: State, within: frozense
     return all(can_escape(machine, each, state, within | {value.address}) for each in values_of(cell))
 
 
+def _can_be_shared(machine: Machine, value: Ref, cell: InstanceCell, state: State, within: frozenset[int]) -> bool:
+    """The same for an object of the program's, which may have more names: these name the one of the run from then on.
+
+    What it holds is reached through it alone, because what is behind an attribute is ordered with calls of functions.
+    """
+    polyfill = cell.kind.__module__.partition(".")[0] == "lmc"
+    if polyfill or value.address in machine.read_only:
+        return False
+    for name in cell.names:
+        part = state.get((value.address, name))
+        instance = state.get(part.address) if isinstance(part, Ref) else None
+        if isinstance(part, Ref) and isinstance(instance, InstanceCell) and part.address not in within:
+            if not _can_be_shared(machine, part, instance, state, within | {part.address}):
+                return False
+        elif not isinstance(part, Abstract) or not machine.can_be_stored(part, within, state):
+            return False
+    return True
+
+
 def escape(machine: Machine, value: Ref) -> None:
     """Make a container an object of the run, at the same address."""
+    cell = machine.state.get(value.address)
+    if isinstance(cell, ObjectCell) or current(machine.state, value) is not value:
+        return
     cell = machine.cell(value)
-    if isinstance(cell, ObjectCell):
+    if isinstance(cell, InstanceCell):
+        stored(machine, value)
         return
     if value.address in machine.objects.escaping:
         raise machine.stop("a container holds itself", "keep it apart from what it holds")

@@ -12,7 +12,7 @@ from lmc.frontend.emit.raises import Classes
 from lmc.frontend.emit.sizes import CAUSE as SIZE_CAUSE
 from lmc.frontend.emit.sizes import REMEDY as SIZE_REMEDY
 from lmc.frontend.emit.sizes import is_too_large
-from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, IteratorCell, ListCell, ObjectCell, SetCell
+from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, IteratorCell, ListCell, ObjectCell, PoisonCell, SetCell
 from lmc.frontend.heap.values import (
     SCALARS,
     Abstract,
@@ -185,6 +185,8 @@ def constant(machine: Machine, value: Any) -> Symbol:
 
 def _cell(machine: Machine, value: Ref) -> Operand:
     cell = machine.state.get(value.address)
+    if isinstance(cell, PoisonCell) and cell.value is not None:
+        return operand(machine, cell.value)
     if isinstance(cell, ListCell):
         return operand(machine, pure(machine, "list", cell.items))
     if isinstance(cell, GrownCell):

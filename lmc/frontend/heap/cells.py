@@ -30,8 +30,8 @@ class Cell:
 class PoisonCell(Cell):
     """An object that differs between the ways through a condition in what can't become one. No use is captured.
 
-    Or one that a container of the run holds from now on: nothing but that may change it. ``value`` names it there, so
-    that another container can hold it as well; None where nothing does.
+    Or one that became an object of the run, because a container of the run or a function took it. ``value`` is what all
+    its names mean from then on; None where it has none.
     """
 
     poison: Poison

@@ -344,7 +344,11 @@ def check_kept(machine: Machine, taker: str, values: Sequence[Abstract]) -> None
 def _check_handed_over(
     machine: Machine, taker: str, values: Sequence[Abstract], effect: Effect, remedy: str = _DECLARE
 ) -> None:
-    """End the capture where a function would get a handle, or could change or keep what the program still uses."""
+    """End the capture where a function would get a handle, or could change or keep what the program still uses.
+
+    Objects of the program's own classes become objects of the run, which the function and the program share.
+    """
+    values = [value for value in values if not objects.put_into_run(machine, value)]
     again = effect is Effect.WRITES and objects.shared(machine, values)
     for value in values:
         can_change = isinstance(value, Tuple) or machine.cell(value) is not None or isinstance(value, Symbol)

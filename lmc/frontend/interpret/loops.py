@@ -236,7 +236,7 @@ def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
     if may_run_code(machine, "iter", [operand(machine, items.value)]):
         _over_live(machine, node, items.value)
         return
-    if items.value.foreign:
+    if items.value.foreign and items.live is None and items.value.ir not in machine.objects.fixed:
         machine.attempt(
             lambda: _over_copy(machine, node, pure(machine, "list_from", (items.value,))),
             lambda: _over_changing(machine, node, items.value),

@@ -180,10 +180,10 @@ class RunObjects:
 
     ``changes`` counts the ops that may have changed one. ``defaults``: one may be a ``defaultdict``, which reading an
     item changes. ``inner`` are the addresses of those that may be in another one. ``copies`` are lists of what
-    iterators give, made when those were: they do not follow what the iterators go over. ``escaping`` are the places
-    of what is just becoming objects of the run, outermost first. ``changed_unseen``: one was changed that
-    may have an address, but was reached through a value. ``gone_over`` are the addresses of lists and iterators that
-    loops under way read in each round.
+    iterators give, made when those were: they do not follow what the iterators go over; ``fixed`` are those that are
+    of lists that only the program changes. ``escaping`` are the places of what is just becoming objects of the run,
+    outermost first. ``changed_unseen``: one was changed that may have an address, but was reached through a value.
+    ``gone_over`` are the addresses of lists and iterators that loops under way read in each round.
     """
 
     changes: int = 0
@@ -191,6 +191,7 @@ class RunObjects:
     defaults: bool = False
     inner: set[int] = field(default_factory=set[int])
     copies: set[Value] = field(default_factory=set[Value])
+    fixed: set[Value] = field(default_factory=set[Value])
     escaping: list[Place] = field(default_factory=list[Place])
     gone_over: list[int] = field(default_factory=list[int])
 

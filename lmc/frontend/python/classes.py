@@ -16,7 +16,7 @@ from functools import lru_cache
 from types import FunctionType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
-from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, host_call, is_scalar
+from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, host_call, is_scalar, may_run_code, operand
 from lmc.frontend.emit.raising import raise_new, throw
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Poison, Raised, Symbol, Tuple, Unbound, Union
@@ -320,12 +320,14 @@ def fields_of(machine: Machine, given: Abstract) -> Abstract:
 
 def replaced(machine: Machine, given: Abstract, **changes: Abstract) -> Abstract:
     """``dataclasses.replace(given, **changes)``."""
-    cell = machine.cell(given)
-    every = dataclasses.fields(cell.kind) if isinstance(cell, InstanceCell) and _is_dataclass(cell.kind) else ()
-    if not isinstance(cell, InstanceCell) or not every or not all(each.init for each in every):
+    kind = class_of(machine, given)
+    if kind is None or not _is_dataclass(kind):
+        raise machine.unsupported("`replace` of this")
+    every = dataclasses.fields(kind)
+    if not every or not all(each.init for each in every):
         raise machine.unsupported("`replace` of this")
     kept = {each.name: attributes.read(machine, given, each.name) for each in every if each.name not in changes}
-    return machine.rules.call(Const(cell.kind), [], {**changes, **kept})
+    return machine.rules.call(Const(kind), [], {**changes, **kept})
 
 
 def _is_dataclass(kind: Any) -> bool:
@@ -336,6 +338,9 @@ def _is_dataclass(kind: Any) -> bool:
 def as_dict(machine: Machine, given: Abstract) -> Abstract:
     """``dataclasses.asdict(given)``."""
     cell = machine.cell(given)
+    if isinstance(given, Symbol):
+        effect = Effect.WRITES if may_run_code(machine, "", [operand(machine, given)]) else Effect.READS
+        return host_call(machine, dataclasses.asdict, [given], effect=effect, origin="the result of asdict()")
     if not isinstance(cell, InstanceCell) or not _is_dataclass(cell.kind):
         raise machine.unsupported("`asdict` of this")
     return _as_data(machine, given)

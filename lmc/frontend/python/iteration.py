@@ -47,7 +47,6 @@ class Counted:
     value: Symbol
     live: Ref | None = None
     iterator: Ref | None = None
-    iterator: Ref | None = None
 
 
 def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | None:

@@ -76,7 +76,7 @@ def enumerated(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abs
         numbers = [binary(machine, "add", start, Const(index)) for index in range(len(items))]
         pairs = [Tuple(pair) for pair in zip(numbers, items, strict=True)]
         return _iterator(machine, Tuple(tuple(pairs)), enumerate, (given, start))
-    if isinstance(items, Counted) and not items.value.foreign:
+    if isinstance(items, Counted) and _is_own(items):
         source = items.value
         found = pure(machine, "enumerate", (source, start))
         machine.rows[found.ir] = lambda position: Tuple(
@@ -85,13 +85,20 @@ def enumerated(machine: Machine, given: Abstract, start: Abstract = ZERO) -> Abs
     else:
         found = pure(machine, "enumerate", (taken, start))
     copy = Symbol(found.ir, "the result of enumerate()", foreign=found.foreign)
-    return _iterator(machine, _copied(machine, copy), enumerate, (given, start))
+    return _iterator(machine, _copied(machine, copy, items), enumerate, (given, start))
 
 
-def _copied(machine: Machine, items: Symbol) -> Symbol:
-    """Note that an iterator is a list of what it gives now."""
-    machine.objects.copies.add(items.ir)
-    return items
+def _is_own(items: list[Abstract] | Counted | None) -> bool:
+    """Return whether nothing but the program itself changes what has these items, though it may change the items."""
+    return isinstance(items, list) or (items is not None and (items.live is not None or not items.value.foreign))
+
+
+def _copied(machine: Machine, copy: Symbol, *sources: list[Abstract] | Counted | None) -> Symbol:
+    """Note that an iterator over the items of ``sources`` is a list of what it gives now."""
+    machine.objects.copies.add(copy.ir)
+    if all(map(_is_own, sources)):
+        machine.objects.fixed.add(copy.ir)
+    return copy
 
 
 def row(machine: Machine, items: Symbol, position: Abstract) -> Abstract:
@@ -121,7 +128,8 @@ def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abst
         if concrete(machine, strict) and len({*map(len, known)}) > 1:
             raise machine.unsupported("`zip(strict=True)` of different lengths")
         return _iterator(machine, Tuple(tuple(map(Tuple, zip(*known, strict=False)))), zip, given, **named)
-    return _iterator(machine, _copied(machine, pure(machine, "zip", taken, named)), zip, given, **named)
+    copy = _copied(machine, pure(machine, "zip", taken, named), *columns)
+    return _iterator(machine, copy, zip, given, **named)
 
 
 def reversed_items(machine: Machine, given: Abstract) -> Abstract:
@@ -130,7 +138,8 @@ def reversed_items(machine: Machine, given: Abstract) -> Abstract:
     items = items_of(machine, taken)
     if isinstance(items, list):
         return _iterator(machine, Tuple(tuple(items[::-1])), reversed, (given,))
-    return _iterator(machine, _copied(machine, pure(machine, "reversed", (taken,))), reversed, (given,))
+    copy = _copied(machine, pure(machine, "reversed", (taken,)), items)
+    return _iterator(machine, copy, reversed, (given,))
 
 
 def iterator(machine: Machine, *given: Abstract) -> Abstract:

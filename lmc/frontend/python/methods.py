@@ -241,11 +241,12 @@ def _append(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
     cell = machine.cell(receiver)
     if isinstance(cell, ListCell):
         put(machine, receiver, ListCell((*cell.items, item)))
-    elif not machine.can_be_stored(item, {receiver.address} if isinstance(receiver, Ref) else ()):
+        return NONE
+    kept = machine.can_be_stored(item, {receiver.address} if isinstance(receiver, Ref) else ())
+    if not kept and not objects.put_into_run(machine, item):
         return _of_object(machine, receiver, "append", item)
-    else:
-        assert isinstance(cell, GrownCell)
-        put(machine, receiver, GrownCell(grown(machine, cell.value, (item,), receiver)))
+    assert isinstance(cell, GrownCell)
+    put(machine, receiver, GrownCell(grown(machine, cell.value, (item,), receiver)))
     return NONE
 
 

@@ -525,7 +525,7 @@ def _contained(machine: Machine, container: Abstract, item: Abstract) -> Abstrac
     own = machine.special("__contains__", container, item)
     if own is not None:
         return truth(machine, own)
-    if not _is_operand(machine, container) or not _is_operand(machine, item):
+    if not _is_operand(machine, container) or not (_is_operand(machine, item) or objects.put_into_run(machine, item)):
         raise machine.unsupported(f"whether something is in {describe(machine, container)}")
     return pure(machine, "contains", (container, item))
 
