@@ -123,7 +123,7 @@ def measure(make: Callable[[int], lmc.Program], count: int, target: Target, repe
             start = time.process_time()
             captured = capture(program, None)
             after_capture = time.process_time()
-            optimized = pipeline("O2").run(captured.module, PassContext(tokenizer))
+            optimized = pipeline("O2").run(captured.module, PassContext(tokenizer), valid=True)
             after_passes = time.process_time()
             plan = lower(optimized.module, target)
             end = time.process_time()
