@@ -297,16 +297,18 @@ class Join:
         Raises ``NotInRunError`` where they are no objects of the run yet, and could be.
         """
         apart: list[int] = []
+        bound: list[int] = []  # what cannot escape any more: it may refer to objects of the entry that refer to it
         for state, side in zip(self.states, (left, right), strict=True):
             for each in alternatives(side):
                 if isinstance(each, Ref) and not isinstance(state.get(each.address), ObjectCell):
-                    if not objects.can_escape(self.machine, each, state):
-                        return None
-                    apart.append(each.address)
+                    (apart if objects.can_escape(self.machine, each, state) else bound).append(each.address)
                 elif not isinstance(each, Ref) and not operands.is_value(each):
                     return None
+        older = [address for address in apart if address < self.watermark]
+        if bound and not older:
+            return None
         if apart:
-            raise NotInRunError(apart)
+            raise NotInRunError(older if bound else apart)
         return self.phis.merge(path, self._named(0, left), self._named(1, right))
 
     def _named(self, side: int, value: Abstract) -> Abstract:
@@ -467,6 +469,10 @@ class Join:
         skip = {*own, *self._dead}
         held = reached_from(self.states[side], values)
         apart = [address for address in held if self._can_be_instance_of_run(side, Ref(address))]
+        if not apart and self.phis.flag is None:
+            # Objects that refer to each other: in a loop the older ones may be in the run before they do.
+            older = [address for address in held if address < self.watermark]
+            apart = [address for address in older if self._can_be_instance_of_run(0, Ref(address))]
         if apart:
             raise NotInRunError(apart, side)
         if not all(self.machine.can_be_stored(value, skip, self.states[side]) for value in values):
