@@ -12,7 +12,14 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Generator, Mapping, Sequence
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GenericAlias,
+    MethodDescriptorType,
+    MethodType,
+    WrapperDescriptorType,
+)
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.breaks import CaptureBreak
@@ -188,6 +195,8 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
     if isinstance(held, MethodType):
         machine.direct = direct
         return call(machine, Const(held.__func__), [Const(held.__self__), *args], kwargs)
+    if isinstance(held, GenericAlias) and not getattr(held.__origin__, "__dictoffset__", True):  # no `__orig_class__`
+        return call(machine, Const(held.__origin__), args, kwargs)
     if isinstance(held, type):
         return _call_class(machine, held, args, kwargs)
     if isinstance(held, MethodDescriptorType | WrapperDescriptorType) and args:

@@ -1,6 +1,6 @@
 """Objects of the program's own classes in lists whose length only a run knows, named tuples, errors."""
 
-from collections import namedtuple
+from collections import defaultdict, deque, namedtuple
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
@@ -199,3 +199,22 @@ def tasks_of_two_lists_at_once(s, a: str):
     if first is not None:
         first.owner = "me"
     return [asdict(task) for task in tasks], first in tasks, first is tasks[0] if tasks else None
+
+
+@dataclass
+class Tagged:
+    text: str
+    tags: list[str] = field(default_factory=list[str])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@case("a")
+def containers_with_types_of_items(s, a: str):
+    one = Tagged(a)
+    one.tags.append(s.gen("x", max_tokens=3))
+    words, found = list[str](), dict[str, list[str]]()
+    words += one.tags
+    found.setdefault(words[0], []).append(a)
+    queue, counts = deque[str]([a]), defaultdict[str, int](int)
+    counts[words[0]] += 1
+    return one, words, found, list(queue), dict(counts)
