@@ -187,16 +187,10 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
     managed = managed_function(held)
     if managed is not None:
         return Managed(call(machine, Const(managed), args, kwargs))
-    if isinstance(held, functools.partial):
-        machine.graph.reads.add_attribute(held, "keywords", held.keywords)
-        given = {name: Const(value) for name, value in held.keywords.items()}
+    forwarded = _forwarded(machine, held, args, kwargs)
+    if forwarded is not None:
         machine.direct = direct
-        return call(machine, Const(held.func), [*map(Const, held.args), *args], {**given, **kwargs})
-    if isinstance(held, MethodType):
-        machine.direct = direct
-        return call(machine, Const(held.__func__), [Const(held.__self__), *args], kwargs)
-    if isinstance(held, GenericAlias) and not getattr(held.__origin__, "__dictoffset__", True):  # no `__orig_class__`
-        return call(machine, Const(held.__origin__), args, kwargs)
+        return call(machine, *forwarded)
     if isinstance(held, type):
         return _call_class(machine, held, args, kwargs)
     if isinstance(held, MethodDescriptorType | WrapperDescriptorType) and args:
@@ -214,6 +208,19 @@ def _call_constant(machine: Machine, function: Const, args: Args, kwargs: Kwargs
     if own is not None:
         return own
     return _call_no_function(machine, held)
+
+
+def _forwarded(machine: Machine, held: Any, args: Args, kwargs: Kwargs) -> tuple[Const, Args, Kwargs] | None:
+    """Return the call that a partial, a method of an object or an alias such as ``list[int]`` makes."""
+    if isinstance(held, functools.partial):
+        machine.graph.reads.add_attribute(held, "keywords", held.keywords)
+        given = {name: Const(value) for name, value in held.keywords.items()}
+        return Const(held.func), [*map(Const, held.args), *args], {**given, **kwargs}
+    if isinstance(held, MethodType):
+        return Const(held.__func__), [Const(held.__self__), *args], kwargs
+    if isinstance(held, GenericAlias) and not getattr(held.__origin__, "__dictoffset__", True):  # no `__orig_class__`
+        return Const(held.__origin__), args, kwargs
+    return None
 
 
 def _call_no_function(machine: Machine, held: Any) -> NoReturn:
