@@ -29,8 +29,22 @@ from lmc.frontend.heap.cells import (
     ObjectCell,
     RowsCell,
 )
-from lmc.frontend.heap.values import NONE, TRUE, Abstract, Const, Poison, Ref, Symbol, Tuple, Unbound, Union, View
+from lmc.frontend.heap.values import (
+    NONE,
+    TRUE,
+    Abstract,
+    Const,
+    Partial,
+    Poison,
+    Ref,
+    Symbol,
+    Tuple,
+    Unbound,
+    Union,
+    View,
+)
 from lmc.frontend.interpret.comprehensions import consume
+from lmc.frontend.interpret.machine import ItemsChangedError
 from lmc.frontend.python import foreign as outside
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
 from lmc.frontend.python.iteration import over as iterator_over
@@ -48,6 +62,8 @@ class NotKnownError(Exception):
 
 
 Given = Sequence[tuple[str, Abstract]]
+_TAKING = {enumerate: polyfills.enumerate_, zip: polyfills.zip_}
+"""Functions whose iterators take all items of lists at once, and those that take them one by one, as Python does."""
 
 
 def unrolled(
@@ -220,6 +236,46 @@ def _run_over(machine: Machine, node: ast.For, iterable: Abstract) -> None:
     if objects.is_object(machine, iterable.owner if isinstance(iterable, View) else iterable):
         _over_object(machine, node, iterable)
         return
+    lazily = _one_by_one(machine, iterable)
+    if lazily is not None:
+        assert isinstance(iterable, Ref)
+        machine.attempt(
+            lambda: _over_taken(machine, node, iterable), lambda: _run_over(machine, node, lazily()), ItemsChangedError
+        )
+        return
+    _over_items(machine, node, iterable)
+
+
+def _one_by_one(machine: Machine, iterable: Abstract) -> Callable[[], Abstract] | None:
+    """Return what makes an iterator that takes items of lists one by one in the place of one that has taken all.
+
+    None where that is not an iterator of ``_TAKING`` that only this loop uses.
+    """
+    cell = machine.cell(iterable)
+    if not isinstance(cell, IteratorCell) or cell.index or not isinstance(iterable, Ref) or machine.is_held(iterable):
+        return None
+    made = cell.made
+    if not isinstance(made, Partial) or made.kwargs or not isinstance(made.function, Const):
+        return None
+    function = _TAKING.get(made.function.value)
+
+    def make() -> Abstract:
+        machine.watched = [pair for pair in machine.watched if pair[1].address != iterable.address]
+        return machine.rules.call(Const(function), list(made.args), {})
+
+    return None if function is None else make
+
+
+def _over_taken(machine: Machine, node: ast.For, iterable: Ref) -> None:
+    """A loop over items that were taken before. Raises ``ItemsChangedError`` where it changes what they are of."""
+    machine.objects.provisional.append(iterable.address)
+    try:
+        _over_items(machine, node, iterable)
+    finally:
+        machine.objects.provisional.pop()
+
+
+def _over_items(machine: Machine, node: ast.For, iterable: Abstract) -> None:
     iterator = _iterator(machine, iterable)
     if isinstance(iterator, Counted):
         _counted_or_known(machine, node, iterator)

@@ -183,7 +183,8 @@ class RunObjects:
     iterators give, made when those were: they do not follow what the iterators go over; ``fixed`` are those that are
     of lists that only the program changes. ``escaping`` are the places of what is just becoming objects of the run,
     outermost first. ``changed_unseen``: one was changed that may have an address, but was reached through a value.
-    ``gone_over`` are the addresses of lists and iterators that loops under way read in each round.
+    ``gone_over`` are the addresses of lists and iterators that loops under way read in each round, ``provisional``
+    those of iterators of loops that begin again where a list changes that was taken apart: ``ItemsChangedError``.
     """
 
     changes: int = 0
@@ -194,6 +195,7 @@ class RunObjects:
     fixed: set[Value] = field(default_factory=set[Value])
     escaping: list[Place] = field(default_factory=list[Place])
     gone_over: list[int] = field(default_factory=list[int])
+    provisional: list[int] = field(default_factory=list[int])
 
 
 @dataclass(slots=True, eq=False)
@@ -411,7 +413,10 @@ class Machine:
                 "a list or dict is changed that a tool was given, whose result may be or hold it",
                 "pass a copy of it to the tool: list(x), dict(x)",
             )
-        if self.is_watched(value.address):
+        iterators = {iterator.address for each, iterator in self.watched if each == value.address}
+        if iterators and iterators.issubset(self.objects.provisional):
+            raise ItemsChangedError
+        if iterators:
             raise self.stop(
                 "a list or dict is changed while an iterator goes over it (enumerate, zip, map and the like)",
                 "go over a copy: list(x)",
@@ -816,6 +821,10 @@ class Machine:
 
 class Restart(Exception):  # noqa: N818 - no error: the capture begins again
     """A place outside the program is written that was read before."""
+
+
+class ItemsChangedError(Exception):
+    """A loop changes a list whose items its iterator has taken already: it begins again and takes them one by one."""
 
 
 class MadeError(Exception):
