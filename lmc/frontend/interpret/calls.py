@@ -279,6 +279,9 @@ def _call_polyfill(machine: Machine, polyfill: Any, args: Args, kwargs: Kwargs) 
     """Inline a function of Python's own that is written in Python here."""
     if isinstance(polyfill, type):
         return _call_class(machine, polyfill, args, kwargs)
+    managed = managed_function(polyfill)
+    if managed is not None:
+        return Managed(_call_polyfill(machine, managed, args, kwargs))
     return inline_outside(machine, polyfill, definition_of(polyfill), args, kwargs)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 from lmc.frontend.emit.operands import PLAIN_TYPES, class_of, concat, host_call, is_scalar, may_run_code, operand
 from lmc.frontend.emit.raising import raise_new, throw
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
-from lmc.frontend.heap.values import NONE, Abstract, Const, Poison, Raised, Symbol, Tuple, Unbound, Union
+from lmc.frontend.heap.values import NONE, Abstract, Const, Poison, Raised, Symbol, Tuple, Unbound, Union, alternatives
 from lmc.frontend.python import attributes
 from lmc.frontend.python.conversions import to_text
 from lmc.frontend.python.operators import binary, negated, run_now, truth
@@ -265,6 +265,25 @@ _GENERATED: Mapping[str, Callable[..., Abstract]] = {
     "__delattr__": _frozen("__delattr__", "delete"),
     **{f"__{name}__": _comparison(name) for name in ("eq", "lt", "le", "gt", "ge")},
 }
+
+
+def ordering_keys(machine: Machine, items: Sequence[Abstract]) -> list[Abstract] | None:
+    """Return the tuples that ``dataclass(order=True)`` compares in the place of ``items``; None for other items."""
+    cells = [machine.cell(each) for item in items for each in alternatives(item)]
+    kinds = {cell.kind if isinstance(cell, InstanceCell) else None for cell in cells}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind is None:
+        return None
+    names = ("__lt__", "__gt__")
+    owner = next((base for base in kind.__mro__ if "__lt__" in vars(base)), None)
+    if owner is None or not all(is_generated(vars(owner).get(name)) for name in names):
+        return None
+    if any(lookup(kind, name) is not vars(owner)[name] for name in names) or not dataclasses.is_dataclass(owner):
+        return None
+    for name in names:
+        machine.graph.reads.add_attribute(kind, name, lookup(kind, name))
+    fields = _fields(owner, "compare")
+    return [Tuple(tuple(attributes.read(machine, item, name) for name in fields)) for item in items]
 
 
 # Methods that namedtuple writes

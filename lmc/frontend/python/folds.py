@@ -26,6 +26,7 @@ from lmc.frontend.heap.values import (
     Ref,
     Symbol,
 )
+from lmc.frontend.python.classes import ordering_keys
 from lmc.frontend.python.iteration import Counted, items_in_any_order, items_of, known_items
 from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import binary, run_now, truth
@@ -56,7 +57,12 @@ def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, revers
                 pure(machine, "sorted_by", (items.value, _keys(machine, items.value, key)), {"reverse": reverse})
             )
         return machine.list_of(pure(machine, "sorted", (items.value,), {"reverse": reverse}))
-    keys = items if keyless else [machine.rules.call(key, [item], {}) for item in items]
+    if keyless:
+        ordering = ordering_keys(machine, items)
+        keyless = ordering is None
+        keys = items if ordering is None else ordering
+    else:
+        keys = [machine.rules.call(key, [item], {}) for item in items]
     if len(items) < 2:
         return machine.new(ListCell(tuple(items)))
     plain = [machine.plain(each) for each in keys]
@@ -132,11 +138,9 @@ def extreme(name: str) -> Handler:
             items = known_items(machine, first, f"its {name} is taken")
         value = items.value if isinstance(items, Counted) else first
         if key is None:
-            return (
-                among(machine, items, items, default)
-                if isinstance(items, list)
-                else pure(machine, name, (value,), default)
-            )
+            if isinstance(items, list):
+                return among(machine, items, ordering_keys(machine, items) or items, default)
+            return pure(machine, name, (value,), default)
 
         def keys() -> list[Abstract] | Abstract:
             if isinstance(items, list):

@@ -1,5 +1,7 @@
 """Polyfills do what Python's own functions do, call by call: result, order of callbacks, exceptions."""
 
+import bisect
+import contextlib
 import functools
 import itertools
 import operator
@@ -13,6 +15,7 @@ from lmc.frontend.python.library import polyfills
 
 FULL = settings.default.max_examples > 100  # type: ignore[union-attr]
 _ITEMS = st.lists(st.integers(-3, 3), max_size=5)
+_NUMBERS = st.integers(-3, 3) | st.sampled_from([-1.0, 0.0, 1.0])
 _MOST = 12  # items that are taken of an endless iterator
 
 
@@ -27,6 +30,30 @@ def _taking(groupby: Any) -> Any:
         yield [list(group) for group in kept]
 
     return groups
+
+
+def _inserting(insort: Any) -> Any:
+    """Insert into a sorted list; whole numbers and fractions that are equal show on which side."""
+
+    def inserted(items: Any, value: Any) -> Any:
+        found = sorted(items)
+        insort(found, value)
+        yield [repr(each) for each in found]
+
+    return inserted
+
+
+def _raising(suppress: Any) -> Any:
+    """Suppress one of three exceptions."""
+
+    def raised(number: int, items: Any) -> Any:
+        kinds = (KeyError, LookupError, ValueError, TypeError)
+        with suppress(*kinds[:number]):
+            yield from items
+            raise kinds[(number + 1) % 3]("raised")
+        yield "after"
+
+    return raised
 
 
 PAIRS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
@@ -78,6 +105,9 @@ PAIRS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
     "compress": (polyfills.compress, itertools.compress, st.tuples(_ITEMS, _ITEMS)),
     "cycle": (polyfills.cycle, itertools.cycle, st.tuples(_ITEMS)),
     "repeat": (polyfills.repeat, itertools.repeat, st.tuples(st.integers(), st.integers(0, 3))),
+    "insort_left": (_inserting(polyfills.insort_left), _inserting(bisect.insort_left), st.tuples(_ITEMS, _NUMBERS)),
+    "insort_right": (_inserting(polyfills.insort_right), _inserting(bisect.insort_right), st.tuples(_ITEMS, _NUMBERS)),
+    "suppress": (_raising(polyfills.suppress), _raising(contextlib.suppress), st.tuples(st.integers(0, 3), _ITEMS)),
     "count": (
         polyfills.Count,
         itertools.count,

@@ -77,6 +77,9 @@ _CHOICES: Mapping[str, Callable[[Machine, Args], Callable[..., Any] | None]] = {
     "builtins.dict.fromkeys": _one(polyfills.from_keys),
     "builtins.enumerate": _over_iterators(polyfills.enumerate_),
     "builtins.zip": _over_iterators(polyfills.zip_),
+    "bisect.insort_left": lambda _machine, args: polyfills.insort_left if len(args) == 2 else None,
+    "bisect.insort_right": lambda _machine, args: polyfills.insort_right if len(args) == 2 else None,
+    "contextlib.suppress": _one(polyfills.suppress),
     "functools.reduce": _one(polyfills.reduce),
     "heapq.nlargest": _one(polyfills.nlargest),
     "heapq.nsmallest": _one(polyfills.nsmallest),
@@ -95,13 +98,14 @@ _CHOICES: Mapping[str, Callable[[Machine, Args], Callable[..., Any] | None]] = {
     "itertools.starmap": _one(polyfills.starmap),
     "itertools.takewhile": _one(polyfills.takewhile),
 }
+_MODULES = frozenset(path.rpartition(".")[0] for path in _CHOICES)
 _COMBINING = frozenset({"product", "permutations", "combinations", "combinations_with_replacement", "zip_longest"})
 
 
 def chosen(machine: Machine, held: Any, args: Args) -> Callable[..., Any] | None:
     """Return the polyfill to inline for a call of ``held``; None where there is none, or none is needed."""
     name = getattr(held, "__name__", None)
-    for module in ("builtins", "itertools", "functools", "itertools.chain", "heapq", "builtins.dict"):
+    for module in _MODULES:
         path = f"{module}.{name}"
         if path in _CHOICES and resolve(path) == held:
             return _CHOICES[path](machine, args)

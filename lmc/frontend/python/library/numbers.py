@@ -66,6 +66,10 @@ TABLE: Mapping[str, str] = {
         Random.shuffle: Random, list[any] -> none ; draws mutates
         Random.seed: Random, scalar? -> none ; draws
     """,
+    "bisect": """
+        bisect_left bisect_right: a:list[scalar], x:scalar, lo=int, hi=int|none -> int \
+            ! TypeError ValueError IndexError OverflowError
+    """,
     "operator": """
         concat: text, text -> text
         countOf: list[scalar], scalar -> int

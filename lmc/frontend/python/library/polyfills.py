@@ -4,9 +4,12 @@ The capture inlines them where it has to: a callback may use a state, and an ite
 asked for. They do what the functions of their names do, in the same order.
 """
 
+import bisect
+from contextlib import contextmanager
+
 # The capture reads the source of these functions; what types their arguments have is the program's matter.
 # pyright: basic
-# ruff: noqa: ANN001, ANN002, ANN201, ANN202, ANN204, D101, D103, SIM113, UP028
+# ruff: noqa: ANN001, ANN002, ANN201, ANN202, ANN204, D101, D103, SIM105, SIM113, UP028
 
 
 def map_(function, iterable):
@@ -238,6 +241,22 @@ def nlargest(n, iterable, key=None):
 
 def nsmallest(n, iterable, key=None):
     return sorted(iterable, key=key)[: max(n, 0)]
+
+
+def insort_left(a, x):
+    a.insert(bisect.bisect_left(a, x), x)
+
+
+def insort_right(a, x):
+    a.insert(bisect.bisect_right(a, x), x)
+
+
+@contextmanager
+def suppress(*exceptions):
+    try:
+        yield
+    except exceptions:
+        pass
 
 
 class Count:

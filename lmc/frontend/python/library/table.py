@@ -12,6 +12,7 @@ from lmc.frontend.python.library import numbers, texts, times
 from lmc.frontend.python.library.rows import CLASSES, LibraryFunction, parsed, resolve
 
 _ALIASES = {
+    "_bisect": "bisect",
     "_datetime": "datetime",
     "_decimal": "decimal",
     "_hashlib": "hashlib",
