@@ -283,6 +283,9 @@ class Join:
             if found is not None:
                 return found
         if flag is None or len(alternatives(left)) + len(alternatives(right)) > MAX_UNION:
+            raised = self._one_exception(path, left, right)
+            if raised is not None:
+                return raised
             is_value = operands.is_value(left) and operands.is_value(right)
             return self.phis.merge(path, left, right) if is_value else _no_common_form(self.machine)
         first, second = self.exported((*path, "first"), 0, left), self.exported((*path, "second"), 1, right)
@@ -311,6 +314,22 @@ class Join:
             raise NotInRunError(older if bound else apart)
         return self.phis.merge(path, self._named(0, left), self._named(1, right))
 
+    def _one_exception(self, path: Path, left: Abstract, right: Abstract) -> Raised | None:
+        """One of many exceptions of the run, whose class only the run knows; None where others are among them."""
+        kinds: list[tuple[type[BaseException], ...] | None] = []
+        for each in (*alternatives(left), *alternatives(right)):
+            if not isinstance(each, Raised) or not isinstance(each.symbol, Symbol) or each.args or each.made:
+                return None
+            if each.cause is not None or each.context is not None or each.keywords:
+                return None
+            kinds.append(each.kinds if each.kind is None else (each.kind,))
+        symbol = self.phis.merge(path, self._named(0, left), self._named(1, right))
+        known = [kind for found in kinds if found is not None for kind in found]
+        if None in kinds:
+            return Raised(None, symbol=symbol)
+        every = tuple(dict.fromkeys(known))
+        return Raised(every[0], symbol=symbol) if len(every) == 1 else Raised(None, symbol=symbol, kinds=every)
+
     def _named(self, side: int, value: Abstract) -> Abstract:
         """The value of the run that ``value`` is."""
         if isinstance(value, Union):
@@ -320,6 +339,9 @@ class Join:
         if isinstance(value, Ref):
             with self.phis.at(side):
                 return objects.looked_into(self.machine, value)
+        if isinstance(value, Raised):
+            assert value.symbol is not None
+            return value.symbol
         return value
 
     # What one side alone knows
