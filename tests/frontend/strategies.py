@@ -13,6 +13,7 @@ _NUMBER = itertools.count()
 MOST_ITEMS = 9  # of a list that a generated program changes
 
 HEADER = """
+from dataclasses import dataclass
 from lmc.frontend.program.function import JittedFunction as jit
 from lmc.frontend.language.messages import assistant, gen, select, system, user
 from lmc.frontend.tools.tools import tool
@@ -38,6 +39,11 @@ def size(word: str) -> int:
 def plain(word):
     effect("plain", word)
     return word[::-1]
+
+
+class Known:
+    def tag(self):
+        return type(self).__qualname__
 
 
 class Small(BaseModel):
@@ -101,6 +107,7 @@ class Writer:
         self.conditions: list[str] = []
         self.count = 0
         self.budget = 14
+        self.classes = draw(st.integers(0, 5)) == 5
 
     def pick(self, *options: Any) -> Any:
         return self.draw(st.sampled_from(options))
@@ -241,6 +248,8 @@ class Writer:
             "nested",
             "augment",
         ]
+        if self.classes:
+            kinds += ["class"] * 3
         if self.states:
             kinds += [
                 "append",
@@ -331,6 +340,20 @@ class Writer:
         line = f"{x}, (*_, {y}) = {self.text(1)}, ({self.text(1)}, {self.text(1)})"
         self.texts += [x, y]
         return [line]
+
+    def _class(self) -> list[str]:
+        """A class of the program's own, at which a capture ends."""
+        name, made, result = self.fresh("K"), self.fresh("k"), self.fresh("t")
+        lines = [
+            *["@dataclass"] * self.draw(st.booleans()),
+            f"class {name}(Known):",
+            f"    mark: str = {self.text(0)}",
+            *self.pick([], ["    def tag(self):", f"        return super().tag() + {self.text(0)}"]),
+            f"{made} = {name}()",
+            f"{result} = {made}.tag() + {made}.mark + {name}.__qualname__ + str({name}.__annotations__)",
+        ]
+        self.texts.append(result)
+        return lines
 
     def _nested(self) -> list[str]:
         name = self.fresh("f")

@@ -9,7 +9,7 @@ import __future__
 
 import ast
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -101,7 +101,21 @@ def residual_of(
     around = next(code for code in inner_codes(compiled) if code.co_name == "@outer")
     code = next(code for code in inner_codes(around) if code.co_name == REST)
     own = definition.code
-    return Residual(code.replace(co_name=own.co_name, co_qualname=own.co_qualname), parameters)
+    code = _requalified(code, code.co_qualname, own.co_qualname)
+    return Residual(code.replace(co_name=own.co_name), parameters)
+
+
+def _requalified(code: CodeType, old: str, new: str) -> CodeType:
+    """Return ``code`` where functions and classes in it are named as in the user's function."""
+
+    def change(constant: Any) -> Any:
+        if isinstance(constant, CodeType):
+            return _requalified(constant, old, new)
+        # The body of a class assigns ``__qualname__``.
+        return new + constant[len(old) :] if isinstance(constant, str) and constant.startswith(old) else constant
+
+    constants = tuple(map(change, code.co_consts))
+    return code.replace(co_consts=constants, co_qualname=change(code.co_qualname))
 
 
 def _arguments(names: Sequence[str]) -> ast.arguments:
@@ -126,20 +140,31 @@ class _Undeclared(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         return node
 
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        return node
+
 
 def _without_declarations(node: ast.FunctionDef) -> list[ast.stmt]:
     first = (*node.args.posonlyargs, *node.args.args)
-    supers = [part for part in ast.walk(node) if _is_super(part)]
+    supers = [part for part in _own_parts(node) if _is_super(part)]
     declares = any(isinstance(part, ast.Global | ast.Nonlocal | ast.AnnAssign) for part in ast.walk(node))
     if not supers and not declares:
         return node.body
     made = copy.deepcopy(node)
-    for part in ast.walk(made):
+    for part in _own_parts(made):
         if _is_super(part) and first:
             assert isinstance(part, ast.Call)
             part.args = [ast.copy_location(ast.Name(name, ast.Load()), part) for name in ("__class__", first[0].arg)]
     body = ast.Module(made.body, [])
     return _Undeclared().visit(body).body
+
+
+def _own_parts(node: ast.AST) -> Generator[ast.AST]:
+    """Yield the nodes of a function, but not those of functions and classes in it."""
+    for part in ast.iter_child_nodes(node):
+        yield part
+        if not isinstance(part, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            yield from _own_parts(part)
 
 
 def _is_super(part: ast.AST) -> bool:
