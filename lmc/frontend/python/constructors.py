@@ -1,29 +1,38 @@
-"""Containers of other values: ``list``, ``tuple``, ``set``, ``dict``, ``range``."""
+"""Containers of other values: ``list``, ``tuple``, ``set``, ``dict``, ``range``; copies of objects."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.operands import pure
+from lmc.frontend.emit.operands import PLAIN_TYPES, describe, is_scalar, pure
 from lmc.frontend.heap.cells import (
+    Cell,
     DictCell,
     GeneratorCell,
     GrownCell,
+    InstanceCell,
     IteratorCell,
     ListCell,
+    ObjectCell,
     SetCell,
 )
 from lmc.frontend.heap.values import (
     Abstract,
+    BoundMethod,
     Const,
+    Ref,
     Symbol,
     Tuple,
+    Unbound,
+    Union,
 )
-from lmc.frontend.python import foreign, object_methods
+from lmc.frontend.python import classes, foreign, object_methods
 from lmc.frontend.python.items import new_set, set_item
 from lmc.frontend.python.iteration import Counted, items_in_any_order, items_of, known_items
 from lmc.frontend.python.operators import run_now
+from lmc.frontend.source.pure_types import is_immutable
 from lmc.ir.types import ListType
 
 if TYPE_CHECKING:
@@ -123,3 +132,86 @@ def new_range(machine: Machine, *bounds: Abstract) -> Abstract:
     if all(part is not None for part in parts):
         return run_now(machine, range, [part[0] for part in parts if part is not None], "range")
     return pure(machine, "range", bounds)
+
+
+def shallow_copy(machine: Machine, value: Abstract) -> Abstract:
+    """``copy.copy(value)``."""
+    cell = machine.cell(value)
+    if isinstance(cell, InstanceCell):
+        return _copied_instance(machine, value, cell, lambda each: each)
+    if isinstance(cell, ListCell | GrownCell | DictCell | SetCell | ObjectCell):
+        return machine.rules.call(BoundMethod("copy", value), [], {})
+    return value if isinstance(value, Tuple) else _uncopied(machine, value, "copy")
+
+
+def deep_copy(machine: Machine, value: Abstract) -> Abstract:
+    """``copy.deepcopy(value)``."""
+    made: dict[int, Abstract] = {}
+
+    def copied(each: Abstract) -> Abstract:
+        if isinstance(each, Union):
+            return machine.cases(each, copied)
+        if isinstance(each, Tuple):
+            return Tuple(tuple(map(copied, each.items)), each.kind)
+        if not isinstance(each, Ref):
+            if objects.is_object(machine, each) and not machine.state.holds_foreign:
+                return objects.item(machine, objects.local(machine, "deepcopy", (each,)))
+            return _uncopied(machine, each, "deepcopy")
+        if each.address not in made:
+            made[each.address] = copied_object(each, machine.cell(each))
+        return made[each.address]
+
+    def copied_object(each: Ref, cell: Cell | None) -> Abstract:
+        if isinstance(cell, InstanceCell):
+            return _copied_instance(machine, each, cell, copied, made)
+        if isinstance(cell, ListCell):
+            made[each.address] = found = machine.new(ListCell(()))
+            machine.state.put(found.address, ListCell(tuple(map(copied, cell.items))))
+            return found
+        if isinstance(cell, DictCell):
+            made[each.address] = found = machine.new(DictCell((), (), cell.kind, cell.factory))
+            values = tuple(map(copied, cell.values))
+            machine.state.put(found.address, DictCell(cell.keys, values, cell.kind, cell.factory))
+            return found
+        if isinstance(cell, SetCell) or (isinstance(cell, GrownCell) and _holds_scalars(cell)):
+            return machine.rules.call(BoundMethod("copy", each), [], {})
+        if isinstance(cell, ObjectCell) and cell.ordered and not machine.state.holds_foreign:
+            return objects.made(machine, "deepcopy", (each,), cell.kind)
+        return _uncopied(machine, each, "deepcopy")
+
+    return copied(value)
+
+
+def _holds_scalars(cell: GrownCell) -> bool:
+    return isinstance(cell.value.type, ListType) and cell.value.type.element in PLAIN_TYPES
+
+
+def _uncopied(machine: Machine, value: Abstract, name: str) -> Abstract:
+    """A value that nothing can change is its own copy."""
+    if is_scalar(value) or (isinstance(value, Const) and is_immutable(value.value)):
+        return value
+    raise machine.unsupported(f"`{name}` of {describe(machine, value)}")
+
+
+def _copied_instance(
+    machine: Machine,
+    value: Abstract,
+    cell: InstanceCell,
+    copied: Callable[[Abstract], Abstract],
+    made: dict[int, Abstract] | None = None,
+) -> Abstract:
+    """A new object of the same class, which has a copy of each attribute."""
+    if any(classes.lookup(cell.kind, name) is not vars(object).get(name) for name in _COPYING):
+        raise machine.unsupported(f"a copy of {describe(machine, value)}, which has methods for that")
+    assert isinstance(value, Ref)
+    found = machine.new(InstanceCell(cell.kind, cell.names))
+    if made is not None:
+        made[value.address] = found
+    for name in cell.names:
+        held = machine.state.get((value.address, name))
+        assert isinstance(held, Abstract)
+        machine.state.put((found.address, name), held if isinstance(held, Unbound) else copied(held))
+    return found
+
+
+_COPYING = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import dataclasses
 import functools
 import heapq
@@ -19,7 +20,15 @@ from lmc.frontend.heap.values import (
     Partial,
 )
 from lmc.frontend.python import classes, object_methods
-from lmc.frontend.python.constructors import new_dict, new_list, new_range, new_tuple, set_of
+from lmc.frontend.python.constructors import (
+    deep_copy,
+    new_dict,
+    new_list,
+    new_range,
+    new_tuple,
+    set_of,
+    shallow_copy,
+)
 from lmc.frontend.python.conversions import conversion, formatted, new_text, to_bool, to_text
 from lmc.frontend.python.folds import extreme, quantifier, sorted_items, sum_of
 from lmc.frontend.python.inspection import (
@@ -71,6 +80,8 @@ FUNCTIONS: Mapping[Any, Handler] = {
     defaultdict: object_methods.new_defaultdict,
     deque: object_methods.new_deque,
     **{getattr(heapq, name): object_methods.heap(name) for name in object_methods.HEAPS},
+    copy.copy: shallow_copy,
+    copy.deepcopy: deep_copy,
     len: size,
     str: new_text,
     repr: lambda machine, value: to_text(machine, value, "repr"),

@@ -6,6 +6,7 @@ nothing else holds. Looking into one without changing it is ``py.call``. To add 
 
 from __future__ import annotations
 
+import copy
 import heapq
 import operator
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -147,6 +148,7 @@ _TABLE = {
         ObjectBuiltin("delitem", operator.delitem, always_gives(NONE)),
         ObjectBuiltin("setslice", _set_slice, always_gives(NONE)),
         ObjectBuiltin("delslice", _delete_slice, always_gives(NONE)),
+        ObjectBuiltin("deepcopy", copy.deepcopy, always_gives(ANY)),
         ObjectBuiltin("iter", iter, always_gives(ANY)),
         ObjectBuiltin("next", _next, always_gives(ANY)),
         ObjectBuiltin("method", _method, always_gives(ANY)),
