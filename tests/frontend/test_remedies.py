@@ -30,11 +30,6 @@ exec("def keep(items):\n    KEPT.held = items\n    return items")  # has no sour
 keep: Any = globals()["keep"]
 
 
-def copied_deeply(s, words: list[str]):
-    own = [s.gen("x", max_tokens=2)]
-    return copy.deepcopy(own)
-
-
 def kept_by_the_user(s, words: list[str]):
     own = [s.gen("x", max_tokens=2)]
     return keep(own)
@@ -64,7 +59,6 @@ def read_after_a_library(s, words: list[str]):
 
 IN_A_TOOL = "call it in a tool"
 CASES = [
-    (copied_deeply, "what deepcopy() does is not known", IN_A_TOOL),
     (kept_by_the_user, "keep() takes a list of the program's own", DECLARED),
     (ordered_by_a_comparison, "what cmp_to_key() does is not known", IN_A_TOOL),
     (ordered_by_a_comparison_of_its_own, "what cmp_to_key() does is not known", IN_A_TOOL),

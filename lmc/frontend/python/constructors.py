@@ -190,7 +190,10 @@ def _uncopied(machine: Machine, value: Abstract, name: str) -> Abstract:
     """A value that nothing can change is its own copy."""
     if is_scalar(value) or (isinstance(value, Const) and is_immutable(value.value)):
         return value
-    raise machine.unsupported(f"`{name}` of {describe(machine, value)}")
+    raise machine.stop(
+        f"what {name}() does is not known to the capture for {describe(machine, value)}",
+        "call it in a tool: a function of your own with @lmc.tool",
+    )
 
 
 def _copied_instance(
