@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.frontend.corpus.cases import case
 
@@ -19,7 +20,7 @@ class Node:
 
 @case("fix the bug")
 def deep_copies_keep_aliases(s, a: str):
-    base = {"xs": [1, [2]], "name": a, "t": (1, [a])}
+    base: dict[str, Any] = {"xs": [1, [2]], "name": a, "t": (1, [a])}
     base["again"] = base["xs"]
     other = copy.deepcopy(base)
     other["xs"].append(len(s.gen("t", max_tokens=2)))
@@ -68,7 +69,7 @@ def copies_of_lists_of_the_run(s, a: str):
 
 @case("fix the bug", stops="what deepcopy() does is not known to the capture for the generation")
 def beams_that_are_copied(s, a: str):
-    state = {"path": [], "score": 0}
+    state: dict[str, Any] = {"path": [], "score": 0}
     beams = [state]
     for _ in range(2):
         new = []
