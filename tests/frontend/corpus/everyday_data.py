@@ -166,7 +166,7 @@ def parse_kv(s, a: str, n: int):
     raw = s.gen("kv", regex="[a-z]=[0-9](;[a-z]=[0-9])?")
     kv = dict(item.split("=") for item in raw.split(";"))
     ints = {k: int(v) for k, v in kv.items()}
-    return ints, max(ints, key=ints.get), sorted(ints.items(), key=lambda kv: (-kv[1], kv[0]))
+    return ints, max(ints, key=ints.get), sorted(ints.items(), key=lambda kv: (-kv[1], kv[0]))  # type: ignore[call-overload]
 
 
 @case("fix the bug", 2)

@@ -235,7 +235,7 @@ def rubric(s, a: str, n: int):
     got = {k: int(s.fork(1)[0].gen(k, regex="[0-5]")) for k in weights}
     total = sum(weights[k] * v for k, v in got.items())
     grade = "A" if total >= 20 else "B" if 10 <= total < 20 else "C"
-    worst = min(got, key=got.get)
+    worst = min(got, key=got.get)  # type: ignore[call-overload]
     return total, grade, worst, statistics.median(got.values()), {v: k for k, v in got.items()}
 
 
