@@ -25,8 +25,8 @@ from benchmarks.results import table, write_section
 from lmc.driver.compile.compile import compile_program
 from lmc.driver.compile.constraints import compiler
 from lmc.frontend.continuation.going_on import go_on
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.variants import inputs_of

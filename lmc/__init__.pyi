@@ -5,7 +5,7 @@ from .driver.run.result import Result as Result
 from .driver.run.run import BatchInterruptedError as BatchInterruptedError
 from .driver.run.stream import AsyncStream as AsyncStream, Stream as Stream
 from .driver.version import __version__ as __version__
-from .frontend.language.forms import cond as cond, map as map, race as race, while_loop as while_loop
+from .frontend.program.forms import cond as cond, map as map, race as race, while_loop as while_loop
 from .frontend.language.messages import (
     assistant as assistant,
     gen as gen,

@@ -15,9 +15,6 @@ from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.continuation import stopping
 from lmc.frontend.control import conditions
 from lmc.frontend.control.conditions import scope
-from lmc.frontend.control.exits import Left, Outcome
-from lmc.frontend.emit.budget import MAX_RESTARTS
-from lmc.frontend.emit.graph import Graph
 from lmc.frontend.emit.objects import Rebuilt
 from lmc.frontend.emit.operands import constant, host_call, operand
 from lmc.frontend.handles import handles, programs
@@ -25,6 +22,7 @@ from lmc.frontend.handles.cores import core_of, metas, new_handle, variables
 from lmc.frontend.handles.making import append_together
 from lmc.frontend.handles.roles import end_role
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
+from lmc.frontend.heap.expressions import parameter
 from lmc.frontend.heap.values import (
     Abstract,
     Const,
@@ -37,19 +35,21 @@ from lmc.frontend.heap.values import (
     is_literal,
 )
 from lmc.frontend.interpret import calls, comprehensions, expressions, names, statements
-from lmc.frontend.interpret.machine import Activation, Machine, MadeError, Restart, Rules
+from lmc.frontend.language.binding import MethodOwner
+from lmc.frontend.machine.budget import MAX_RESTARTS
+from lmc.frontend.machine.exits import Left, Outcome
+from lmc.frontend.machine.graph import Graph
+from lmc.frontend.machine.machine import Activation, Machine, MadeError, Restart, Rules
 from lmc.frontend.program.argument_specs import Arguments, Record
 from lmc.frontend.program.arguments import Bound, shape_of, shape_of_annotations
-from lmc.frontend.program.binding import MethodOwner
-from lmc.frontend.program.expressions import parameter
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.guards import ReadGuards
 from lmc.frontend.program.variants import Captured
 from lmc.frontend.python import classes, foreign
 from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition, definition_of
-from lmc.frontend.source.reachability import changeable
 from lmc.frontend.source.region_ids import with_region_ids
+from lmc.frontend.tools.reachability import changeable
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Constraint, Effect, Value, walk
 from lmc.ir.dialects.core_ops import BreakOp, ReturnOp, SamplingOp

@@ -57,7 +57,7 @@ from lmc.sglang.options import SAMPLING, Sampling, resolve
 from lmc.sglang.state import JOIN_MODES, ProgramStateGroup, SglState
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
     from lmc.frontend.program.function import JittedFunction
 
 

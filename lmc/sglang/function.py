@@ -12,10 +12,10 @@ from typing import Any, cast, overload
 from lmc.driver import Compiled, InputError, JittedFunction, Runner, Variants
 from lmc.driver.compile import artifacts
 from lmc.frontend.language.core import META, Core
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.language.refusals import bad, described, near
+from lmc.frontend.language.running import ACTIVE
 from lmc.frontend.language.state import State
-from lmc.frontend.program.eager import EagerSession
-from lmc.frontend.program.running import ACTIVE
 from lmc.frontend.source.locations import user_location
 from lmc.ir.errors import EngineError
 from lmc.sglang.arguments import bound_signature, checked_threads, rows_of

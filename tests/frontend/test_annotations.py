@@ -1,6 +1,6 @@
 import pytest
 
-from lmc.frontend.program.annotations import MISFIT, annotated_type, fit
+from lmc.frontend.language.annotations import MISFIT, annotated_type, fit
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, list_of
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmc.frontend.program.expressions import Expression, MissingInputError, evaluate, parameter
+from lmc.frontend.heap.expressions import Expression, MissingInputError, evaluate, parameter
 
 
 def test_expressions_are_evaluated_without_recursion():

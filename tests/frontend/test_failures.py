@@ -13,8 +13,8 @@ import lmc
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.failures import RecursionDepthError
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.variants import inputs_of
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import Location

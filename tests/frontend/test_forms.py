@@ -7,8 +7,8 @@ import pytest
 
 import lmc
 from lmc.frontend.capture import capture
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp
 from lmc.ir.engine.toy import ToyEngine

@@ -6,9 +6,9 @@ import pytest
 
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.language.messages import assistant, gen, system, user
 from lmc.frontend.program.arguments import bind
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.variants import inputs_of

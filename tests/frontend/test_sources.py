@@ -7,8 +7,8 @@ import textwrap
 import pytest
 
 from lmc.frontend.capture import capture
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.functions import definition_of

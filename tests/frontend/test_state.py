@@ -4,10 +4,10 @@ import pydantic
 import pytest
 
 from lmc.frontend.capture import capture
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.language.messages import assistant, gen, select, system, user
 from lmc.frontend.language.state import UnknownVariableError
 from lmc.frontend.program.arguments import bind
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.schemas.schemas import UnknownSchemaError

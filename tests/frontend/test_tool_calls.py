@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import stamina
 
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.tools.tool_calls import CallPolicy, Retries, tool_loop

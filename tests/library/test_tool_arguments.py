@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 import pytest
 
-from lmc.frontend.program.running import HOST
+from lmc.frontend.language.running import HOST
 from lmc.frontend.tools.tools import Tool, tool
 from lmc.ir.core import Effect
 from lmc.ir.errors import CaptureError, EngineError, InputError, ToolTimeoutError

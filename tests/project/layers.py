@@ -41,6 +41,25 @@ LAYERS: dict[str, frozenset[str]] = {
     ),
 }
 
+# Package → its rooms (folders), lowest first: a room may import the rooms before it.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "lmc.frontend": (
+        "source",
+        "schemas",
+        "language",
+        "tools",
+        "heap",
+        "program",
+        "machine",
+        "emit",
+        "control",
+        "python",
+        "continuation",
+        "handles",
+        "interpret",
+    ),
+}
+
 # Parts that load torch: reached only through the registry of the driver, never by an import statement from outside.
 TORCH_PARTS = frozenset({"lmc.runtime.local", "lmc.runtime.kernels"})
 REGISTRY = "lmc.driver.targets.registry"
@@ -155,6 +174,34 @@ def layer_violations(modules: dict[str, str]) -> list[str]:
             if item.target == "lmc" or not any(within(item.target, allowed) for allowed in LAYERS[row]):
                 problems.append(f"{module}:{item.line}: {row} may not import {item.target}")
     return problems
+
+
+def room_violations(modules: dict[str, str]) -> list[str]:
+    """Imports of a room of ``ROOMS`` that the order of the rooms does not allow, and rooms that have no place in it."""
+    names = frozenset(modules)
+    problems: list[str] = []
+    for package, rooms in ROOMS.items():
+        rank = {f"{package}.{room}": number for number, room in enumerate(rooms)}
+        inside = {module: source for module, source in modules.items() if within(module, package)}
+        above = {module: room_of(module, package) for module in inside}
+        problems += [f"{room}: no place among the rooms" for room in sorted({*above.values()} - {*rank, *inside})]
+        graph: networkx.DiGraph[str] = networkx.DiGraph()
+        for module, source in inside.items():
+            for item in imports(module, source, names):
+                if item.target in above and above[item.target] != above[module]:
+                    graph.add_edge(above[module], above[item.target])
+                    if rank.get(above[item.target], -1) > rank.get(above[module], len(rank)):
+                        problems.append(f"{module}:{item.line}: {above[module]} may not import {item.target}")
+        cycles = networkx.strongly_connected_components(graph)  # through modules that stand beside the rooms
+        problems += [f"rooms import each other: {sorted(group)}" for group in cycles if len(group) > 1]
+    return problems
+
+
+def room_of(module: str, package: str) -> str:
+    """Return the folder of ``package`` that holds a module, or the module itself if it stands beside the folders."""
+    inner = module.removeprefix(f"{package}.").split(".")
+    is_folder = REPOSITORY.joinpath(*package.split("."), inner[0]).is_dir()
+    return f"{package}.{inner[0]}" if is_folder else module
 
 
 def import_cycles(modules: dict[str, str]) -> list[list[str]]:

@@ -15,6 +15,22 @@ def test_no_import_goes_against_the_arrows():
     assert layers.layer_violations(MODULES) == []
 
 
+def test_rooms_import_only_rooms_below_them():
+    assert layers.room_violations(sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "problem"),
+    [
+        ("lmc.frontend.heap.new", "import lmc.frontend.emit.new", "lmc.frontend.heap may not import"),
+        ("lmc.frontend.source.new", "import lmc.frontend.capture", "rooms import each other"),
+    ],
+)
+def test_an_import_against_the_order_of_rooms_is_found(module: str, source: str, problem: str):
+    modules = sources() | {"lmc.frontend.emit.new": "", module: source}
+    assert any(problem in found for found in layers.room_violations(modules))
+
+
 def test_no_modules_import_each_other():
     assert layers.import_cycles(sources()) == []
 

@@ -17,8 +17,8 @@ from lmc.driver.options import Options
 from lmc.driver.run.cancelling import CancellableEngine, RunInterruptedError, error_of
 from lmc.driver.run.result import Result, stopped
 from lmc.frontend.continuation.going_on import go_on
+from lmc.frontend.language.eager import EagerSession, OnText
 from lmc.frontend.program.arguments import Bound
-from lmc.frontend.program.eager import EagerSession, OnText
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.locations import raised_at
 from lmc.ir.engine.constraint_runtime import Compile

@@ -18,8 +18,8 @@ from lmc.driver.run.start import Arguments, BoundCall, Prepared, check_may_wait,
 from lmc.driver.run.stream import AsyncStream, Stream
 from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.targets.service import service
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.engine.forks import check_process

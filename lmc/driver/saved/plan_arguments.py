@@ -14,9 +14,9 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from lmc.backend.json.arguments_json import json_text
 from lmc.backend.json.attributes_json import MAX_DEPTH
 from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, NodeRef, Shape
+from lmc.frontend.heap.expressions import Expression
 from lmc.frontend.program.argument_specs import DictSpec, LeafSpec, RecordSpec, SequenceSpec, Spec, StaticSpec
 from lmc.frontend.program.arguments import bind
-from lmc.frontend.program.expressions import Expression
 from lmc.frontend.program.guards import ValueGuard
 from lmc.frontend.program.variants import Captured
 from lmc.ir.errors import InputError

@@ -11,7 +11,7 @@ import pydantic
 from lmc.backend.json.arguments_json import json_text, leaves
 from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, NodeRef, Plan, Shape
 from lmc.driver.batch.rows import Signature, describe_value
-from lmc.frontend.program.expressions import Expression
+from lmc.frontend.heap.expressions import Expression
 from lmc.frontend.program.guards import ValueGuard
 from lmc.ir.errors import InputError
 from lmc.ir.types import BOOL, FLOAT, INT, NONE, TEXT, ListType, Type

@@ -12,10 +12,10 @@ from lmc.frontend.continuation.objects import UNBOUND, RecordObjects, iterator_a
 from lmc.frontend.continuation.residuals import CALL, ENTER, Entered, Residual, Rounds, residual_of
 from lmc.frontend.continuation.stopping import digest_of
 from lmc.frontend.failures import name_line, too_deep
+from lmc.frontend.language.eager import EagerSession
+from lmc.frontend.language.running import activate
 from lmc.frontend.program.arguments import Bound
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.eager_runs import EagerFrame, eager_outcome, run_eager
-from lmc.frontend.program.running import activate
 from lmc.frontend.program.variants import Captured
 from lmc.frontend.source.functions import Definition
 from lmc.frontend.source.places import Place

@@ -14,9 +14,9 @@ from typing import Any
 
 from lmc.frontend.continuation.pictures import APPENDABLE
 from lmc.frontend.language.core import Core
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.language.state import Branches, RoleBlock, State
 from lmc.frontend.program.arguments import Bound
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.source.functions import Definition, definition_of
 from lmc.ir.ids import fill_holes
 from lmc.ir.tokens.context import Context

@@ -59,7 +59,7 @@ from lmc.ir.types import ANY, SCALARS, JsonType, ListType
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Picture = dict[str, Any]
 APPENDABLE: dict[str, type] = {

@@ -25,7 +25,7 @@ from lmc.ir.core import Value, walk
 from lmc.ir.dialects.core_ops import BreakOp
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Activation, Machine
+    from lmc.frontend.machine.machine import Activation, Machine
 
 BEGIN = json.dumps({"cells": [], "frames": [{"begin": True}]}, separators=(",", ":"))
 """The record of a break before everything: the program runs as plain Python."""

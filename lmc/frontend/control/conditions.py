@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Left, Narrowing, Outcome, Way
 from lmc.frontend.control.join import Join, NotInRunError, Path, Phis
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import Operand, merged_domain, operand, pure, united
-from lmc.frontend.emit.raises import Classes
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import FALSE, SCALARS, TRUE, Abstract, Const, Domain, Raised, Ref, Symbol
+from lmc.frontend.machine.exits import NORMAL, RAISE, Exit, Left, Narrowing, Outcome, Way
+from lmc.frontend.machine.raises import Classes
 from lmc.ir.builder import Builder
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import ContextOp
@@ -28,7 +28,7 @@ from lmc.ir.ids import without_holes
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, NONE, TEXT, ListType, Type, list_of
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 # What a side yields for a value that nothing asks for where that side was taken.
 UNUSED: dict[Type, Any] = {TEXT: "", INT: 0, FLOAT: 0.0, BOOL: False, NONE: None, ANY: None}

@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lmc.frontend.emit import objects, operands
-from lmc.frontend.emit.budget import MAX_UNION
 from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.heap.cells import (
     ROLE_UNKNOWN,
@@ -71,11 +70,12 @@ from lmc.frontend.heap.values import (
     rebuilt,
     same,
 )
+from lmc.frontend.machine.budget import MAX_UNION
 from lmc.ir.core import Value
 from lmc.ir.types import ANY, ListType, Type, list_of
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 UNSURE = Poison("an answer that only a run knows", "")
 """In a core: whether the open turn ends with an answer, and with which, only a run knows."""

@@ -24,10 +24,8 @@ from lmc.frontend.control.conditions import (
     scope,
     unused,
 )
-from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.control.join import Join, NotInRunError, Path, rebuilt_cell
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.budget import MAX_ATTEMPTS, MAX_GROWTHS, MAX_SELECTED
 from lmc.frontend.emit.operands import merged_domain, operand, pure, united
 from lmc.frontend.heap.cells import Cell, ObjectCell
 from lmc.frontend.heap.reach import names_of
@@ -50,7 +48,9 @@ from lmc.frontend.heap.values import (
     rebuilt,
     same,
 )
-from lmc.frontend.interpret.machine import Evaluated, Loops
+from lmc.frontend.machine.budget import MAX_ATTEMPTS, MAX_GROWTHS, MAX_SELECTED
+from lmc.frontend.machine.exits import NORMAL, Exit, Left, Outcome, Way
+from lmc.frontend.machine.machine import Evaluated, Loops
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value, walk
 from lmc.ir.dialects.core_ops import BreakOp
@@ -59,7 +59,7 @@ from lmc.ir.ids import without_holes
 from lmc.ir.types import BOOL, Type
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 @dataclass(slots=True, eq=False)

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import adopt, branch, scope
-from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.control.join import DEAD
-from lmc.frontend.emit.budget import MAX_ATTEMPTS
 from lmc.frontend.emit.operands import is_scalar, operand, pure
 from lmc.frontend.heap.cells import CollectedCell, Column, GrownCell, ListCell
 from lmc.frontend.heap.state import Place, State
@@ -28,6 +26,8 @@ from lmc.frontend.heap.values import (
     Union,
     same,
 )
+from lmc.frontend.machine.budget import MAX_ATTEMPTS
+from lmc.frontend.machine.exits import NORMAL, Exit, Way
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value
 from lmc.ir.dialects.region_ops import MapOp, RaceOp, YieldOp
@@ -35,7 +35,7 @@ from lmc.ir.ids import without_holes
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, ListType, Type, list_of
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 SHAPE = (
     "go over branches in a loop each round of which touches its own branch alone (for branch, item in "

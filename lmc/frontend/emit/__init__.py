@@ -1,1 +1,1 @@
-"""The graph that a capture builds: blocks, operands, ids, symbols and budgets."""
+"""Values as operands of ops, exceptions, and objects of the run."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.operands import concat_expression, describe, pure, text_symbol
-from lmc.frontend.emit.sizes import CAUSE as SIZE_CAUSE
-from lmc.frontend.emit.sizes import REMEDY as SIZE_REMEDY
-from lmc.frontend.emit.sizes import is_too_large
+from lmc.frontend.heap.sizes import CAUSE as SIZE_CAUSE
+from lmc.frontend.heap.sizes import REMEDY as SIZE_REMEDY
+from lmc.frontend.heap.sizes import is_too_large
 from lmc.frontend.heap.values import Abstract, Concat, Const, Symbol, is_literal
+from lmc.frontend.machine.graph import UNKNOWN
 from lmc.ir.dialects.core_ops import AssumeOp
 from lmc.ir.types import ANY
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 NEEDED = "its value is needed now"
 

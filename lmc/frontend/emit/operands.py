@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.emit.budget import MAX_DOMAIN, MAX_TEXT_PARTS
-from lmc.frontend.emit.raises import Classes
-from lmc.frontend.emit.sizes import CAUSE as SIZE_CAUSE
-from lmc.frontend.emit.sizes import REMEDY as SIZE_REMEDY
-from lmc.frontend.emit.sizes import is_too_large
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, IteratorCell, ListCell, ObjectCell, PoisonCell, SetCell
+from lmc.frontend.heap.expressions import Expression
+from lmc.frontend.heap.sizes import CAUSE as SIZE_CAUSE
+from lmc.frontend.heap.sizes import REMEDY as SIZE_REMEDY
+from lmc.frontend.heap.sizes import is_too_large
 from lmc.frontend.heap.values import (
     SCALARS,
     Abstract,
@@ -32,7 +31,8 @@ from lmc.frontend.heap.values import (
     alternatives,
     is_literal,
 )
-from lmc.frontend.program.expressions import Expression
+from lmc.frontend.machine.budget import MAX_DOMAIN, MAX_TEXT_PARTS
+from lmc.frontend.machine.raises import Classes
 from lmc.frontend.schemas.schemas import JsonSchema
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, is_disordered
 from lmc.frontend.source.pure_types import is_fixed, is_harmless_type, is_standard_module
@@ -44,7 +44,7 @@ from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, JsonType, ListType, 
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 PLAIN_TYPES = frozenset({TEXT, INT, FLOAT, BOOL, NONE})
 _BUILDERS = frozenset({"list", "tuple", "dict"})

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from lmc.frontend.control.exits import RAISE, Left, Outcome, Way
 from lmc.frontend.emit.operands import exception_parts, operand
 from lmc.frontend.heap.values import Abstract, Const, Raised
-from lmc.frontend.interpret.machine import MadeError
+from lmc.frontend.machine.exits import RAISE, Left, Outcome, Way
+from lmc.frontend.machine.machine import MadeError
 from lmc.ir.dialects.core_ops import PyCallOp
 from lmc.ir.errors import LmcError
 from lmc.ir.types import NONE
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 T = TypeVar("T")
 

@@ -38,7 +38,7 @@ from lmc.ir.types import ANY, CTX
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def append(machine: Machine, handle: Abstract, content: Abstract) -> None:

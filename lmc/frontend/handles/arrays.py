@@ -28,7 +28,7 @@ from lmc.ir.core import Value
 from lmc.ir.types import CTX, INT, TEXT
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 _NO_CONTEXT = Value("lent", CTX)
 

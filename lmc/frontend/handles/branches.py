@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.known import concrete, known_value
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.emit.raising import checked
@@ -13,12 +12,13 @@ from lmc.frontend.handles.cores import allocate, another, copy_core, language_of
 from lmc.frontend.handles.rows import is_count
 from lmc.frontend.heap.cells import BranchesCell
 from lmc.frontend.heap.values import ONE, Abstract, Poison, Symbol, Unbound, Union
+from lmc.frontend.machine.graph import UNKNOWN
 from lmc.ir.semantics.choices import checked_branch_count
 from lmc.ir.types import ANY, INT, JsonType
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def fork(machine: Machine, handle: Abstract, n: Abstract = ONE) -> Abstract:

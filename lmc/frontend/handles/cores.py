@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.maps import SHAPE
-from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.known import known_value
 from lmc.frontend.emit.operands import pure, text_symbol
 from lmc.frontend.emit.raising import throw
@@ -30,6 +29,7 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.language.core import META
 from lmc.frontend.language.refusals import bad
+from lmc.frontend.machine.graph import UNKNOWN
 from lmc.frontend.program.function import fits
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import ContextOp
@@ -37,7 +37,7 @@ from lmc.ir.ids import escape
 from lmc.ir.types import CTX, TEXT
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def is_handle(machine: Machine, value: Abstract) -> bool:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.loops import LoopParts, run_loop
 from lmc.frontend.control.maps import MapParts, NotAMapError, Region, run_map
-from lmc.frontend.emit.budget import MAX_UNROLLED_WHILE
 from lmc.frontend.emit.known import decided
 from lmc.frontend.emit.operands import class_name, is_scalar, pure
 from lmc.frontend.emit.raising import raise_new
@@ -18,7 +17,8 @@ from lmc.frontend.handles.programs import at_path
 from lmc.frontend.heap.cells import Column, GrownCell, HandleCell, ListCell
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import NONE, ONE, Abstract, Const, Symbol, Tuple
-from lmc.frontend.language import forms
+from lmc.frontend.machine.budget import MAX_UNROLLED_WHILE
+from lmc.frontend.program import forms
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.methods import check_stored
 from lmc.frontend.python.operators import truth
@@ -27,7 +27,7 @@ from lmc.ir.types import BOOL, TEXT, list_of
 from lmc.ir.wording import with_count
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 _REMEDY = "give each element a branch of its own (on=s), and return what it finds"
 

@@ -23,7 +23,7 @@ from lmc.ir.types import ANY, CTX, TEXT, JsonType, Type, json_of, list_of
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 DEFAULT_METHOD = Const("token_length_normalized")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.emit.graph import UNKNOWN
 from lmc.frontend.emit.known import concrete, known_value
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.emit.raising import checked, raise_new
@@ -23,6 +22,7 @@ from lmc.frontend.handles.reading import get, holds, meta, text, variable
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, HandleCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Appended, BoundMethod, Const, Ref, RoleTurn, Symbol, Tuple, same
 from lmc.frontend.language.messages import Message
+from lmc.frontend.machine.graph import UNKNOWN
 from lmc.frontend.program.function import AT_CAPTURE, LIBRARY
 from lmc.frontend.python.foreign import current
 from lmc.frontend.python.picking import one_of
@@ -32,7 +32,7 @@ from lmc.ir.types import TEXT
 from lmc.ir.wording import with_count
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]

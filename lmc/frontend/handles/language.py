@@ -10,7 +10,7 @@ from lmc.frontend.heap.values import Abstract
 from lmc.frontend.language.misuse import Handle
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Rule = Callable[..., Any]
 

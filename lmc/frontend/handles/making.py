@@ -18,7 +18,7 @@ from lmc.frontend.language.sections import section
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def _message(role: str) -> Callable[..., Abstract]:

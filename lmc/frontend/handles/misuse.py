@@ -14,7 +14,7 @@ from lmc.frontend.language.state import Branches, State
 from lmc.ir.errors import LmcError
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def _kind(machine: Machine, value: Abstract) -> type[StateMisuse | BranchesMisuse] | None:

@@ -17,7 +17,7 @@ from lmc.ir.core import Value
 from lmc.ir.errors import LmcError
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]

@@ -14,7 +14,7 @@ from lmc.ir.dialects.core_ops import MessagesOp, TranscriptOp
 from lmc.ir.types import ANY, TEXT
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 @named

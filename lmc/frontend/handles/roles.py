@@ -16,7 +16,7 @@ from lmc.ir.types import CTX, TEXT
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def open_role(machine: Machine, handle: Abstract, role: str) -> None:

@@ -24,7 +24,7 @@ from lmc.ir.dialects.regions import effects_of
 from lmc.ir.types import INT, TEXT, ListType
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 class UsedError(Exception):

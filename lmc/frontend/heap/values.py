@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.program.expressions import Expression
+from lmc.frontend.heap.expressions import Expression
 from lmc.ir.core import Value
 from lmc.ir.types import SCALARS, Type
 

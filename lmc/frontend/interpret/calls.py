@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.conditions import adopt, scope
-from lmc.frontend.control.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.budget import MAX_CALLS
 from lmc.frontend.emit.known import concrete
 from lmc.frontend.emit.operands import (
     class_name,
@@ -66,7 +64,9 @@ from lmc.frontend.heap.values import (
     parts_of,
 )
 from lmc.frontend.interpret import names
-from lmc.frontend.interpret.machine import Activation, Within
+from lmc.frontend.machine.budget import MAX_CALLS
+from lmc.frontend.machine.exits import NORMAL, Exit, Left, Outcome, Way
+from lmc.frontend.machine.machine import Activation, Within
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.guards import MUTABLE_CONTAINERS
 from lmc.frontend.python import attributes, classes, foreign, object_methods
@@ -89,7 +89,7 @@ from lmc.ir.types import ANY, BOOL, FLOAT, INT
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 @contextlib.contextmanager

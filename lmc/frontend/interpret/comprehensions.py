@@ -15,13 +15,13 @@ from lmc.frontend.emit.known import note_length
 from lmc.frontend.heap.cells import GeneratorCell, GrownCell, IteratorCell, ListCell
 from lmc.frontend.heap.values import Abstract, Ref, Symbol, Tuple
 from lmc.frontend.interpret import names
-from lmc.frontend.interpret.machine import Activation
+from lmc.frontend.machine.machine import Activation
 from lmc.frontend.python import iteration
 from lmc.frontend.python.iterators import iterator
 from lmc.frontend.python.methods import call_method
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Consume = Callable[[Abstract], None]
 

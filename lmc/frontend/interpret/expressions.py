@@ -18,7 +18,7 @@ from lmc.frontend.interpret import calls, comprehensions, names
 from lmc.frontend.python import attributes, constructors, items, iteration, operators
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 _CONVERSIONS = {ord("s"): "str", ord("r"): "repr", ord("a"): "ascii"}
 

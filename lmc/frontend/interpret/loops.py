@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.control.conditions import adopt, branch, scope
-from lmc.frontend.control.exits import NORMAL, Exit, Way
 from lmc.frontend.control.loops import Evaluated, LoopParts, Loops, is_evaluated, run_loop
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
 from lmc.frontend.emit.known import decided, known_value, length_of
 from lmc.frontend.emit.operands import describe, may_run_code, operand, pure
 from lmc.frontend.handles.rows import Over
@@ -44,7 +42,9 @@ from lmc.frontend.heap.values import (
     View,
 )
 from lmc.frontend.interpret.comprehensions import consume
-from lmc.frontend.interpret.machine import ItemsChangedError
+from lmc.frontend.machine.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
+from lmc.frontend.machine.exits import NORMAL, Exit, Way
+from lmc.frontend.machine.machine import ItemsChangedError
 from lmc.frontend.python import foreign as outside
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
 from lmc.frontend.python.iteration import over as iterator_over
@@ -54,7 +54,7 @@ from lmc.frontend.source.pure_types import is_immutable
 from lmc.ir.types import ANY, TEXT, ListType
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 class NotKnownError(Exception):

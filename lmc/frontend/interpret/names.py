@@ -17,7 +17,7 @@ from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def frame_of(machine: Machine, name: str) -> int | None:

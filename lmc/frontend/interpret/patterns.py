@@ -22,7 +22,7 @@ from lmc.frontend.python.methods import call_method
 from lmc.ir.types import ANY, ListType, list_of
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Bindings = dict[str, Abstract]
 

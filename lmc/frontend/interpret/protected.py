@@ -12,9 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import adopt, branch, divided, scope
-from lmc.frontend.control.exits import NORMAL, RAISE, Exit, Way
 from lmc.frontend.emit.operands import class_of, describe, host_call, pure
-from lmc.frontend.emit.raises import Classes, may_take, takes_all
 from lmc.frontend.emit.raising import raise_new, throw
 from lmc.frontend.handles.roles import begin_role, end_role
 from lmc.frontend.heap.cells import Cell
@@ -39,13 +37,15 @@ from lmc.frontend.heap.values import (
     Union,
 )
 from lmc.frontend.interpret import comprehensions, names
+from lmc.frontend.machine.exits import NORMAL, RAISE, Exit, Way
+from lmc.frontend.machine.raises import Classes, may_take, takes_all
 from lmc.frontend.python.operators import truth
 from lmc.ir.core import Effect
 from lmc.ir.semantics.statements import EXCEPTIONS
 from lmc.ir.types import ANY, BOOL
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.continuation import stopping
 from lmc.frontend.control.conditions import adopt, branch
-from lmc.frontend.control.exits import Exit, Left, Outcome
 from lmc.frontend.emit.known import decided
 from lmc.frontend.emit.raising import throw
 from lmc.frontend.handles.misuse import refuse_deletion
@@ -18,12 +17,13 @@ from lmc.frontend.heap.cells import BranchesCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Raised, Symbol, same
 from lmc.frontend.interpret import calls, comprehensions, loops, names, patterns, protected
 from lmc.frontend.interpret.expressions import evaluate, make_function, test
-from lmc.frontend.interpret.machine import MadeError
+from lmc.frontend.machine.exits import Exit, Left, Outcome
+from lmc.frontend.machine.machine import MadeError
 from lmc.frontend.python import attributes, foreign, items, iteration, operators
 from lmc.ir.errors import LmcError
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def execute(machine: Machine, body: Sequence[ast.stmt]) -> None:

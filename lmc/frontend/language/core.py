@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmc.frontend.program.eager import EagerSession
+from lmc.frontend.language.eager import EagerSession
 
 META = "@meta:"
 """Begins the names under which a run keeps what belongs to its variables; the rest is the variable's name."""

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lmc.frontend.language.refusals import bad
 from lmc.frontend.source.locations import user_location
+from lmc.frontend.source.pure_types import Harmless
 from lmc.ir.errors import CaptureError, Location
 
 
+@Harmless.register
 class Handle:
     """Base of a state, its branches and its role blocks: what texts are appended to, and no text itself."""
 

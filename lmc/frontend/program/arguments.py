@@ -22,8 +22,8 @@ from typing import Any
 
 import pydantic
 
+from lmc.frontend.language.annotations import annotated_type
 from lmc.frontend.program.annotation_checks import check_promises
-from lmc.frontend.program.annotations import annotated_type
 from lmc.frontend.program.argument_specs import (
     PYTHON_TYPES,
     TYPES_OF_ARGUMENTS,

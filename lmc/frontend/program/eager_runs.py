@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from lmc.frontend.failures import name_line, too_deep
+from lmc.frontend.language.eager import EagerSession
+from lmc.frontend.language.running import activate
 from lmc.frontend.language.state import State
 from lmc.frontend.program.arguments import Bound, bind
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.function import JittedFunction
-from lmc.frontend.program.running import activate
 from lmc.ir.errors import LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.semantics.interpreter import Outcome

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, Self, TypeVar
 
+from lmc.frontend.language.binding import Bindable
 from lmc.frontend.language.core import Core
+from lmc.frontend.language.eager import EagerSession
+from lmc.frontend.language.running import ACTIVE, HOST
 from lmc.frontend.language.state import State
-from lmc.frontend.program.binding import Bindable
-from lmc.frontend.program.eager import EagerSession
-from lmc.frontend.program.running import ACTIVE, HOST
 from lmc.frontend.source.files import Unsupported, inner_codes
 from lmc.frontend.source.functions import definition_of
 from lmc.frontend.source.locations import user_location

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import BuiltinMethodType, CellType, MethodType, ModuleType
 from typing import Any
 
-from lmc.frontend.program.binding import Bindable
-from lmc.frontend.program.expressions import Expression, evaluate
+from lmc.frontend.heap.expressions import Expression, evaluate
+from lmc.frontend.language.binding import Bindable
 from lmc.frontend.source.pure_types import VIEWS
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import Break
+from lmc.frontend.language.binding import MethodOwner
 from lmc.frontend.program.argument_specs import Arguments
 from lmc.frontend.program.arguments import Bound
-from lmc.frontend.program.binding import MethodOwner
 from lmc.frontend.program.guards import ReadGuards, ValueGuard
-from lmc.frontend.source.reachability import changeable, reaches
+from lmc.frontend.tools.reachability import changeable, reaches
 from lmc.ir.engine.constraint_runtime import Reader
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.module import Module

@@ -39,7 +39,7 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
 )
-from lmc.frontend.program.binding import Bindable
+from lmc.frontend.language.binding import Bindable
 from lmc.frontend.program.guards import MISSING
 from lmc.frontend.python import foreign, run_attributes
 from lmc.frontend.python.foreign import delete_attribute, get_attribute, set_attribute
@@ -51,7 +51,7 @@ from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.wording import with_article
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 _BUILTIN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 ABSENT: Any = object()

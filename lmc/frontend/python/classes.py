@@ -28,7 +28,7 @@ from lmc.ir.core import Effect
 from lmc.ir.types import ANY
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]

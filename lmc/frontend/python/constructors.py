@@ -36,7 +36,7 @@ from lmc.frontend.source.pure_types import is_immutable
 from lmc.ir.types import ListType
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def new_list(machine: Machine, *given: Abstract) -> Abstract:

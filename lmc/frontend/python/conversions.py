@@ -29,7 +29,7 @@ from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type
 from lmc.ir.types import NONE as NONE_TYPE
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Handler = Callable[..., Abstract]
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from lmc.frontend.control.conditions import adopt, branch, scope
-from lmc.frontend.control.exits import NORMAL, Exit, Left, Way
 from lmc.frontend.emit.known import concrete, known_value
 from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.emit.raising import raise_new
@@ -26,6 +25,7 @@ from lmc.frontend.heap.values import (
     Ref,
     Symbol,
 )
+from lmc.frontend.machine.exits import NORMAL, Exit, Left, Way
 from lmc.frontend.python.classes import ordering_keys
 from lmc.frontend.python.iteration import Counted, items_in_any_order, items_of, known_items
 from lmc.frontend.python.library import polyfills
@@ -36,7 +36,7 @@ from lmc.ir.core import Block, Effect, walk
 from lmc.ir.types import BOOL, FLOAT, INT, Type, list_of
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Args = Sequence[Abstract]
 T = TypeVar("T")

@@ -49,7 +49,7 @@ from lmc.frontend.python.library import table
 from lmc.frontend.python.operators import BINARY, COMPARISONS, binary, contains, negated, truth, unary
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Handler = Callable[..., Abstract]
 

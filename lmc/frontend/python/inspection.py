@@ -39,7 +39,7 @@ from lmc.ir.core import Effect
 from lmc.ir.types import BOOL, TEXT, ListType
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def size(machine: Machine, value: Abstract) -> Abstract:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import common
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.budget import MAX_COPIED, MAX_UNION
 from lmc.frontend.emit.operands import (
     ANSWERS_ARE_SHARED,
     describe,
@@ -37,6 +36,7 @@ from lmc.frontend.heap.values import (
     Union,
     is_literal,
 )
+from lmc.frontend.machine.budget import MAX_COPIED, MAX_UNION
 from lmc.frontend.python import foreign
 from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.operators import run_now
@@ -47,7 +47,7 @@ from lmc.ir.types import ANY, ListType
 from lmc.ir.types import NONE as NONE_TYPE
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.budget import MAX_UNROLLED_FOR
 from lmc.frontend.emit.known import concrete, length_of, specialised_length
 from lmc.frontend.emit.operands import describe, pure, text_symbol
 from lmc.frontend.emit.raising import raise_new
@@ -25,13 +24,14 @@ from lmc.frontend.heap.values import (
     View,
     same_literal,
 )
+from lmc.frontend.machine.budget import MAX_UNROLLED_FOR
 from lmc.frontend.python import foreign
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, is_disordered
 from lmc.ir.semantics.statements import UNPACKING
 from lmc.ir.types import ANY, TEXT, ListType, list_of
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 _VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
 _NO_ITERATION = (int, float, bool, type(None))

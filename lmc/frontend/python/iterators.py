@@ -31,7 +31,7 @@ from lmc.frontend.python.operators import binary, truth
 from lmc.frontend.python.picking import holds_handles
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 def _taken(machine: Machine, *given: Abstract) -> list[Abstract]:

@@ -26,7 +26,7 @@ from lmc.ir.semantics import builtins
 from lmc.ir.types import ANY, ListType, list_of
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]

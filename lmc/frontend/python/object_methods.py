@@ -33,7 +33,7 @@ from lmc.ir.types import ANY, BOOL, INT, Type, list_of
 from lmc.ir.types import NONE as NONE_TYPE
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]

@@ -25,8 +25,8 @@ from lmc.frontend.emit.operands import (
     type_of_value,
 )
 from lmc.frontend.emit.raising import raise_new, throw
-from lmc.frontend.emit.sizes import grows
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, SetCell
+from lmc.frontend.heap.sizes import grows
 from lmc.frontend.heap.values import (
     FALSE,
     TRUE,
@@ -59,7 +59,7 @@ from lmc.ir.core import Effect
 from lmc.ir.types import ANY, BOOL, INT, TEXT, ListType
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.emit.budget import MAX_UNION
 from lmc.frontend.emit.operands import pure
 from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, Cell, HandleCell, InstanceCell
 from lmc.frontend.heap.values import Abstract, BoundMethod, Const, Function, Partial, Symbol, Tuple, Union, parts_of
-from lmc.frontend.program.binding import Bindable
+from lmc.frontend.language.binding import Bindable
+from lmc.frontend.machine.budget import MAX_UNION
 from lmc.ir.types import BOOL, INT
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 
 _HANDLES = (HandleCell, BranchesCell, BranchArrayCell)

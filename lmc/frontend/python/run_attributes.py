@@ -18,7 +18,7 @@ from lmc.ir.core import Effect
 from lmc.ir.types import ANY, FLOAT, INT, TEXT, Type, json_of
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 _MISSING: Any = object()
 _VALUES: dict[Any, Type] = {str: TEXT, int: INT, float: FLOAT}

@@ -11,13 +11,13 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from lmc.frontend.language.turns import warn_of_joined_answers
 from lmc.frontend.source.files import Unsupported, check_same, definition_in, index_of, parse_file, source_of_file
 from lmc.frontend.source.liveness import CONSUMING, Live, live_names
 from lmc.frontend.source.locations import is_user_file
 from lmc.frontend.source.places import FunctionNode, Place, code_in, functions_in, places_of
 from lmc.frontend.source.scopes import FunctionScope
 from lmc.frontend.source.sites import Sites
+from lmc.frontend.source.turns import warn_of_joined_answers
 
 POLYFILLS = str(Path(__file__).parents[1] / "python" / "library" / "polyfills.py")
 """The file of the functions that stand for Python's own."""

@@ -15,6 +15,7 @@ import re
 import sys
 import typing
 import uuid
+from abc import ABC
 from collections.abc import Iterator
 from functools import lru_cache
 from types import (
@@ -31,7 +32,10 @@ from types import (
 )
 from typing import Any
 
-from lmc.frontend.language.misuse import Handle
+
+class Harmless(ABC):  # noqa: B024: classes register with it
+    """Classes of lmc whose instances hold no code of the user's; they are registered with it."""
+
 
 _LITERALS = frozenset(
     {type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis), NotImplementedType}
@@ -160,7 +164,7 @@ def is_deeply_harmless(value: Any, depth: int = 16) -> bool:
 @lru_cache(maxsize=4096)
 def is_harmless_type(kind: Any) -> bool:
     """Return whether instances of ``kind`` never change, and have no special method of the user's; handles too."""
-    if issubclass(kind, Handle) or (issubclass(kind, _FIXED) and is_standard_module(kind.__module__)):
+    if issubclass(kind, Harmless) or (issubclass(kind, _FIXED) and is_standard_module(kind.__module__)):
         return True
     if kind.__module__ == "builtins":
         # Iterators and views are looked after where they are used up.

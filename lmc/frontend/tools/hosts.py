@@ -12,8 +12,8 @@ from types import BuiltinFunctionType, BuiltinMethodType, CodeType, FunctionType
 from typing import Any
 
 from lmc.frontend.failures import too_deep
-from lmc.frontend.program.binding import weakly
-from lmc.frontend.program.running import HOST
+from lmc.frontend.language.binding import weakly
+from lmc.frontend.language.running import HOST
 from lmc.frontend.schemas.conversions import Conversion
 from lmc.frontend.tools.tool_calls import wait_for
 from lmc.frontend.tools.tools import Tool

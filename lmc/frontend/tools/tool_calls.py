@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from lmc.frontend.failures import too_deep
-from lmc.frontend.program.running import ACTIVE, HOST
+from lmc.frontend.language.running import ACTIVE, HOST
 from lmc.ir.engine.forks import PerProcess
 from lmc.ir.engine.hosts import CANCELLATION, Answer, Cancellation, ProgramCancelled
 from lmc.ir.engine.loop_thread import LoopThread

@@ -12,10 +12,10 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
+from lmc.frontend.language.annotations import MISFIT, annotated_type, fit
+from lmc.frontend.language.binding import Bindable
 from lmc.frontend.language.refusals import bad, described
-from lmc.frontend.program.annotations import MISFIT, annotated_type, fit
-from lmc.frontend.program.binding import Bindable
-from lmc.frontend.program.running import ACTIVE
+from lmc.frontend.language.running import ACTIVE
 from lmc.frontend.source.locations import user_location
 from lmc.frontend.tools.tool_calls import CallPolicy, Retries, in_program, in_tool_loop, submit, wait_for
 from lmc.ir.core import Effect

@@ -12,8 +12,8 @@ from lmc.driver.compile.constraints import compiler
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.interpret import statements
+from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
-from lmc.frontend.program.eager import EagerSession
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.variants import Captured, inputs_of
 from lmc.grammar.sharing import ConstraintCache

@@ -9,7 +9,7 @@ import pytest
 
 import lmc
 from lmc.frontend.capture import capture
-from lmc.frontend.language import forms
+from lmc.frontend.program import forms
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction
 from tests.frontend.harness import check, effect

@@ -25,7 +25,7 @@ from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.library.rows import resolve
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]

@@ -35,7 +35,7 @@ from lmc.ir.core import Effect
 from lmc.ir.types import ANY, BOOL, ListType, Type
 
 if TYPE_CHECKING:
-    from lmc.frontend.interpret.machine import Machine
+    from lmc.frontend.machine.machine import Machine
 
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]

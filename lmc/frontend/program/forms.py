@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from lmc.frontend.language.refusals import bad
+from lmc.frontend.language.running import ACTIVE, activate
 from lmc.frontend.language.state import State
 from lmc.frontend.program.eager_runs import EagerFrame
-from lmc.frontend.program.running import ACTIVE, activate
 from lmc.ir.semantics.control_flow import no_elements
 from lmc.ir.wording import with_count
 

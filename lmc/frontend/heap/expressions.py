@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmc.frontend.emit.sizes import grows
+from lmc.frontend.heap.sizes import grows
 from lmc.ir.semantics import builtins
 
 

@@ -12,10 +12,6 @@ from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
 from lmc.frontend.breaks import Break, CaptureBreak
-from lmc.frontend.control.exits import NORMAL, Exit, Left, Narrowing, Outcome, Way
-from lmc.frontend.emit.budget import MAX_INLINED_OPS, MAX_INLINED_STEPS, MAX_STEPS
-from lmc.frontend.emit.graph import Graph
-from lmc.frontend.emit.raises import Classes, may_take, raised_by
 from lmc.frontend.heap.cells import (
     BranchArrayCell,
     BranchesCell,
@@ -52,6 +48,10 @@ from lmc.frontend.heap.values import (
     View,
     is_literal,
 )
+from lmc.frontend.machine.budget import MAX_INLINED_OPS, MAX_INLINED_STEPS, MAX_STEPS
+from lmc.frontend.machine.exits import NORMAL, Exit, Left, Narrowing, Outcome, Way
+from lmc.frontend.machine.graph import Graph
+from lmc.frontend.machine.raises import Classes, may_take, raised_by
 from lmc.frontend.program.guards import MUTABLE_CONTAINERS, mutable_parts
 from lmc.frontend.source.functions import Definition
 from lmc.frontend.source.liveness import names_in

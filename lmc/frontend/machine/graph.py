@@ -8,14 +8,14 @@ from types import MethodType
 from typing import Any
 
 from lmc.frontend.breaks import Break, CaptureBreak
-from lmc.frontend.emit.budget import MAX_DEPTH, MAX_OPS
+from lmc.frontend.heap.expressions import Expression, evaluate
 from lmc.frontend.language.constraint_options import ConstraintSpec
-from lmc.frontend.program.expressions import Expression, evaluate
+from lmc.frontend.machine.budget import MAX_DEPTH, MAX_OPS
 from lmc.frontend.program.guards import ReadGuards, ValueGuard
 from lmc.frontend.schemas.conversions import JsonTypes
-from lmc.frontend.source.reachability import RECEIVER, reaches, reaches_hooks, thread_state
 from lmc.frontend.source.sites import SiteTable
 from lmc.frontend.tools.hosts import HostTable, plain_name
+from lmc.frontend.tools.reachability import RECEIVER, reaches, reaches_hooks, thread_state
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Constraint, Op, Value
 from lmc.ir.dialects.core_ops import UnreachableOp
