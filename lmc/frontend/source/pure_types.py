@@ -33,7 +33,7 @@ from types import (
 from typing import Any
 
 
-class Harmless(ABC):  # noqa: B024: classes register with it
+class Harmless(ABC):  # noqa: B024 - classes register with it
     """Classes of lmc whose instances hold no code of the user's; they are registered with it."""
 
 
