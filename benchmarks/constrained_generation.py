@@ -50,7 +50,7 @@ def run(items: Sequence[Any], way: str, constraint_of: Callable[[str, str], Any]
     """All items by a new engine, together or one by one."""
     from lmc import builtin_model
     from lmc.ir.engine.protocol import Request, SamplingParams
-    from lmc.ir.tokens.context import Context
+    from lmc.ir.semantics.context import Context
     from lmc.runtime.local import load_local_engine
 
     mode: Any = way.removeprefix("lmc ") if way.startswith("lmc") else "off"

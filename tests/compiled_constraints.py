@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from lmc.driver.compile.constraints import compiler
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.core import Constraint
-from lmc.ir.engine.constraint_runtime import Compile, Constraints, Reader, constraints_of
 from lmc.ir.engine.protocol import JUMP_FORWARD
 from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.module import Module
+from lmc.ir.semantics.constraint_runtime import Compile, Constraints, Reader, constraints_of
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type, json_of
 
 CACHE = ConstraintCache()

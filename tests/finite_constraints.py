@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmc.ir.core import Constraint
-from lmc.ir.engine.constraint_runtime import Constraints
 from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import ConstraintError
 from lmc.ir.module import Module
+from lmc.ir.semantics.constraint_runtime import Constraints
 
 
 class FiniteState:

@@ -10,6 +10,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
+from lmc.ir.builtins import builtins
+from lmc.ir.builtins.definitions import DEFINED_KINDS
 from lmc.ir.core import Attribute, Constraint, Effect, HostFunction, Value
 from lmc.ir.dialects.core_ops import (
     PREFILL_SCOPES,
@@ -35,8 +37,6 @@ from lmc.ir.dialects.core_ops import (
 )
 from lmc.ir.engine.protocol import JUMP_FORWARD
 from lmc.ir.module import Function, Module
-from lmc.ir.semantics import builtins
-from lmc.ir.semantics.definitions import DEFINED_KINDS
 from lmc.ir.types import ANY, CTX, INT, TEXT, Type, holds_context, list_of
 from tests.region_strategies import RegionBody
 from tests.strategies import constraints, digests, generated_types, literals, locations, names, texts, value_types

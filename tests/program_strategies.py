@@ -28,9 +28,9 @@ from lmc.ir.dialects.core_ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.engine.constraint_runtime import Constraints
 from lmc.ir.errors import Location
 from lmc.ir.module import Function, Module
+from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, Type, holds_context, list_of
 from tests.compiled_constraints import SYMBOLS, constrained_sampling, toy_constraints
 

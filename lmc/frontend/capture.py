@@ -51,11 +51,11 @@ from lmc.frontend.source.functions import Definition, definition_of
 from lmc.frontend.source.region_ids import with_region_ids
 from lmc.frontend.tools.reachability import changeable
 from lmc.ir.builder import Builder
+from lmc.ir.builtins import structure
 from lmc.ir.core import Block, Constraint, Effect, Value, walk
 from lmc.ir.dialects.core_ops import BreakOp, ReturnOp, SamplingOp
 from lmc.ir.errors import CaptureError, LmcError, Location, VerifyError
 from lmc.ir.module import Function, Module
-from lmc.ir.semantics import structure
 from lmc.ir.types import ANY, BOOL, SCALARS, ListType, Type
 from lmc.ir.verify.verifier import verify
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.dialects.regions import RegionOp, effects_of
 from lmc.ir.ordering import Objects, objects_of, uses, waits_of
-from lmc.ir.text.printer import print_op, print_string, print_value
+from lmc.ir.printer import print_op, print_string, print_value
 from lmc.ir.types import holds_context
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lmc.ir.core import Block, Constraint, HostFunction, Value
-from lmc.ir.text.printer import INDENT, print_constraint, print_function, print_host, print_symbol
+from lmc.ir.printer import INDENT, print_constraint, print_function, print_host, print_symbol
 from lmc.ir.wording import with_count
 
 

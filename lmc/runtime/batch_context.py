@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmc.ir.engine.constraint_runtime import Constraints
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.semantics import ops as semantics
+from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.runtime.events import OnEvent
 from lmc.runtime.hints.lookahead import LookaheadHints
 from lmc.runtime.hints.pinned_prefixes import PinBudget

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from typing import Any
 from lmc.backend.plan import Plan
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import SamplingOp
-from lmc.ir.engine.constraint_runtime import Constraints
 from lmc.ir.engine.planned import Place, Planned
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.errors import InputError, LmcError, located
 from lmc.ir.profile import Profile, Recording
+from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.interpreter import Outcome, bind_parameters, outcome
 from lmc.ir.semantics.ops import NO_CONSTRAINTS
 from lmc.runtime.batch_context import BatchContext

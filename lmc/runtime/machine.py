@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from lmc.cache.batch_order.ranks import rank_of
+from lmc.ir.builtins.statements import RAISING
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import FreeOp, KeepOp, PrefillOp, PyCallOp, SampleOp, SamplingOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
@@ -27,8 +28,7 @@ from lmc.ir.engine.protocol import PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError, located
 from lmc.ir.profile import OpProfile, Recording
 from lmc.ir.semantics import ops as semantics
-from lmc.ir.semantics.statements import RAISING
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 from lmc.runtime.batch_context import BatchContext
 from lmc.runtime.events import TokenEvent, branch_of
 from lmc.runtime.hints.lookahead import LookaheadWalk, UpcomingCalls

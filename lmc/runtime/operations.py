@@ -16,8 +16,8 @@ from lmc.ir.errors import LmcError, PlanMismatchError
 from lmc.ir.profile import OpProfile
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics import selection
+from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import failed_profile, generation_profile, score_profile
-from lmc.ir.tokens.context import Context
 from lmc.runtime.host_calls import begin
 from lmc.runtime.machine import Call, Frame, StageRun
 from lmc.runtime.region_runs import run_regions

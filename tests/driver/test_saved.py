@@ -140,7 +140,7 @@ def test_functions_that_can_not_be_told_apart_are_not_called(tmp_path: Path):
 
 BUILTIN = r"""
 module @f {
-  host @py.len = "lmc.ir.semantics.builtins:len" sha256 "DIGEST" reads
+  host @py.len = "lmc.ir.builtins.builtins:len" sha256 "DIGEST" reads
   func @f(%text: !text) {
     %c = lm.context : !ctx
     %n = host.call @py.len (%text) {declared = "reads", id = "f/@py.len"} : !int

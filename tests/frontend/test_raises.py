@@ -14,11 +14,11 @@ from lmc.frontend.capture import capture
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.variants import inputs_of
+from lmc.ir.builtins.statements import exception, raised_while, refusal
 from lmc.ir.dialects.core_ops import UnreachableOp
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import CaptureError, InputError
-from lmc.ir.semantics.statements import exception, raised_while, refusal
 from lmc.passes.pipelines import PipelineOptions
 from tests.compiled_constraints import CACHE, compile_for_toy
 from tests.frontend.harness import check, effect

@@ -4,7 +4,7 @@ from lmc.frontend.capture import capture
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.dialects.core_ops import HostCallOp, PyCallOp
-from lmc.ir.text.printer import print_op
+from lmc.ir.printer import print_op
 from tests.frontend.corpus.typed import OBJECT, Checked, Verdict
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.engine.protocol import Generation
 from lmc.ir.errors import CaptureError
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 
 Step = Callable[[Context], Context]
 

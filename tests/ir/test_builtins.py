@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmc.ir.builtins import builtins
 from lmc.ir.errors import CaptureError, InputError
-from lmc.ir.semantics import builtins
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, ListType, Type, json_of, list_of, type_of
 
 texts = st.text(st.sampled_from("ab1 ,é\n{}%s"), max_size=6)

@@ -9,14 +9,14 @@ import pytest
 
 from lmc.ir.core import Constraint, Value
 from lmc.ir.dialects.core_ops import GenOp, SampleOp
-from lmc.ir.engine.constraint_runtime import CompiledConstraint, Constraints
 from lmc.ir.engine.protocol import Generation
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import ConstraintError, InputError, Location
 from lmc.ir.semantics import ops as semantics
+from lmc.ir.semantics.constraint_runtime import CompiledConstraint, Constraints
+from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import interpret
 from lmc.ir.text.parser import parse
-from lmc.ir.tokens.context import Context
 from lmc.ir.types import BOOL, CTX, FLOAT, INT, TEXT, Type, json_of, list_of
 from tests.finite_constraints import FiniteConstraint, compile_choices, finite_constraints
 from tests.ir.region_ops import make

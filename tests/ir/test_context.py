@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lmc.ir.engine.protocol import Generation
 from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import CaptureError
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 from tests.ir.context_strategies import Step, chatting, continuing, generation, histories, pieces, roles, run
 from tests.ir.tokenizers_for_tests import CHATML, SPECIAL_TOKENS, STRIPS_THOUGHTS, TRIMS, trained
 

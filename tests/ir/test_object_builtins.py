@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from lmc.ir.builtins.object_builtins import lookup
 from lmc.ir.errors import CaptureError
-from lmc.ir.semantics.object_builtins import lookup
 from lmc.ir.types import ANY, INT, TEXT
 
 

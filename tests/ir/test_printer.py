@@ -11,8 +11,8 @@ from lmc.ir.dialects.core_ops import AssumeOp, ContextOp, ExtendOp, HostCallOp, 
 from lmc.ir.equality import structurally_equal
 from lmc.ir.errors import Location
 from lmc.ir.module import Function, Module, print_module
+from lmc.ir.printer import is_word, print_attribute, print_op, print_string, print_type, print_value
 from lmc.ir.text.parser import parse
-from lmc.ir.text.printer import is_word, print_attribute, print_op, print_string, print_type, print_value
 from lmc.ir.types import CTX, INT, TEXT, json_of, list_of
 from lmc.ir.verify.verifier import verify
 from tests.ir.region_ops import BothOp, YieldOp, make

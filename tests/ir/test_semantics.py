@@ -28,7 +28,7 @@ from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import CaptureError, InputError, LmcError, Location
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics import selection
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 from lmc.ir.types import ANY, CTX, INT, TEXT, list_of
 from tests.ir.region_ops import make
 

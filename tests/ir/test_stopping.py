@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models
 
 from lmc.ir.engine.protocol import Generation, SamplingParams, TokenDelta, TokenLogprob
+from lmc.ir.engine.stopping import Stopper
 from lmc.ir.engine.toy import toy_tokenizer
-from lmc.ir.tokens.stopping import Stopper
 from lmc.ir.tokens.tokenizer import Tokenizer
 from tests.ir.tokenizers_for_tests import trained
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmc.ir.builtins import structure
 from lmc.ir.errors import InputError
-from lmc.ir.semantics import structure
 
 
 class Leaf:

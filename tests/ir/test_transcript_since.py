@@ -6,9 +6,9 @@ from lmc.ir.engine.protocol import Generation
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import CaptureError, VerifyError
 from lmc.ir.module import print_module
+from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import interpret
 from lmc.ir.text.parser import parse
-from lmc.ir.tokens.context import Context
 from lmc.ir.verify.verifier import verify
 
 EMPTY = Context.empty(toy_tokenizer())

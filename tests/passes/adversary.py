@@ -31,8 +31,8 @@ from lmc.ir.dialects.core_ops import (
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import Location, LoopLimitError
 from lmc.ir.module import Function, Module, print_module
+from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import Outcome, interpret
-from lmc.ir.tokens.context import Context
 from lmc.ir.types import ANY, CTX, INT, TEXT, Type, list_of
 from tests.compiled_constraints import SYMBOLS, constrained_sampling, toy_constraints
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lmc.ir.core import Op
 from lmc.ir.module import Module, print_module
+from lmc.ir.printer import print_op
 from lmc.ir.text.parser import parse_verified
-from lmc.ir.text.printer import print_op
 from lmc.passes import PassContext, PassManager, Remark, parse_pipeline
 
 HOSTS = """

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.semantics import builtins
+from lmc.ir.builtins import builtins
 from lmc.ir.types import ANY, BOOL, INT, TEXT, Type
 from lmc.passes.canonicalize import folding
 from lmc.passes.canonicalize.folding import Folded, fold_call

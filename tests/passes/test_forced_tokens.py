@@ -8,11 +8,11 @@ from lmc.driver.targets.registry import load_tokenizer
 from lmc.grammar.sharing import Built, source_of
 from lmc.ir.core import Constraint, Value
 from lmc.ir.dialects.core_ops import GenOp
-from lmc.ir.engine.constraint_runtime import Constraints
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.semantics import ops as semantics
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.ir.semantics.context import Context
 from lmc.ir.types import CTX, TEXT
 from lmc.passes.compile_constraints.forced_tokens import Unforced, forced_tokens
 from tests.compiled_constraints import CACHE, compile_for_toy

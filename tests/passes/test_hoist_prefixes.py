@@ -8,8 +8,8 @@ from hypothesis import given
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import PrefillOp, SamplingOp, SelectOp
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
+from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import _Machine
-from lmc.ir.tokens.context import Context
 from lmc.passes import PassContext, PassManager, parse_pipeline
 from tests.compiled_constraints import toy_constraints
 from tests.passes.adversary import Case, World, cases

@@ -58,6 +58,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "handles",
         "interpret",
     ),
+    "lmc.ir": ("tokens", "engine", "builtins", "dialects", "verify", "text", "semantics"),
 }
 
 # Parts that load torch: reached only through the registry of the driver, never by an import statement from outside.

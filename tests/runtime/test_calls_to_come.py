@@ -15,9 +15,9 @@ from lmc.ir.engine.protocol import EngineInfo, Request
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError
+from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import interpret
 from lmc.ir.text.parser import parse_verified
-from lmc.ir.tokens.context import Context
 from lmc.runtime.executor import Executor, Finished, Instance
 from lmc.runtime.hints.known_prefixes import CallToCome, RegionEntry
 from lmc.runtime.hints.lookahead import LookaheadHints

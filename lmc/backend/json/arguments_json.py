@@ -9,8 +9,8 @@ from typing import Any
 from lmc.backend.json.attributes_json import MAX_DEPTH, dump_literal, load_literal
 from lmc.backend.json.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of
 from lmc.backend.plan import Argument, Condition, Fields, Frozen, Items, Leaf, NodeRef, Plan, PlanError, Shape
+from lmc.ir.builtins.builtins import lookup
 from lmc.ir.core import Attribute
-from lmc.ir.semantics.builtins import lookup
 
 
 def dump_arguments(arguments: tuple[Argument, ...] | None) -> Any:

@@ -9,12 +9,12 @@ from itertools import chain, takewhile
 from typing import Any
 
 from lmc.backend.plan import Plan
+from lmc.ir.builtins import builtins
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.dialects.core_ops import BeginOp, ConcatOp, ContextOp, EndOp, ExtendOp, PrefillOp, PyCallOp
 from lmc.ir.dialects.region_ops import MapOp, RaceOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.dialects.section_ops import SectionsOp
-from lmc.ir.semantics import builtins
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.tokens.tokens import common_length
 

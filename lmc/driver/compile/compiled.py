@@ -16,9 +16,9 @@ from lmc.ir.cached import cached_property
 from lmc.ir.core import Op, walk
 from lmc.ir.dialects.core_ops import PrefillOp
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
-from lmc.ir.engine.constraint_runtime import Compile, Constraints, constraints_of
 from lmc.ir.engine.target import Target
 from lmc.ir.module import Module
+from lmc.ir.semantics.constraint_runtime import Compile, Constraints, constraints_of
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.wording import with_count
 from lmc.passes.base import Remark

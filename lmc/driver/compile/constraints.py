@@ -14,8 +14,8 @@ from lmc.grammar.index.store import IndexFolder
 from lmc.grammar.sharing import ConstraintCache, checked_digest, source_of
 from lmc.ir.core import Constraint, walk
 from lmc.ir.dialects.core_ops import SamplingOp
-from lmc.ir.engine.constraint_runtime import Compile, CompiledConstraint, constraints_of
 from lmc.ir.module import Module
+from lmc.ir.semantics.constraint_runtime import Compile, CompiledConstraint, constraints_of
 from lmc.ir.tokens.tokenizer import Tokenizer
 
 

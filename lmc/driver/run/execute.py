@@ -21,14 +21,14 @@ from lmc.frontend.language.eager import EagerSession, OnText
 from lmc.frontend.program.arguments import Bound
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.locations import raised_at
-from lmc.ir.engine.constraint_runtime import Compile
 from lmc.ir.engine.hosts import Cancellation, cancelled_by
 from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.errors import LmcError
 from lmc.ir.profile import Profile
+from lmc.ir.semantics.constraint_runtime import Compile
+from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import Outcome
-from lmc.ir.tokens.context import Context
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.executor import Executor, Finished, Instance, Limits, Resources
 from lmc.runtime.threads import DaemonPool

@@ -23,11 +23,11 @@ from lmc.frontend.source.locations import user_location
 from lmc.frontend.tools.tool_calls import in_tool_loop
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.cached import cached_property
-from lmc.ir.engine.constraint_runtime import Compile
 from lmc.ir.engine.forks import at_work
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import LmcError
 from lmc.ir.profile import Profile
+from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.events import OnEvent
 

@@ -12,8 +12,8 @@ from lmc.ir.core import Op, Value, walk
 from lmc.ir.dialects.core_ops import FreeOp, KeepOp, PyCallOp, ReturnOp, SamplingOp
 from lmc.ir.dialects.region_ops import ConditionOp, YieldOp
 from lmc.ir.dialects.regions import RegionOp
-from lmc.ir.engine.constraint_runtime import Reader
 from lmc.ir.errors import InputError
+from lmc.ir.semantics.constraint_runtime import Reader
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, JsonType, list_of
 
 # What only takes parts of an instance, or puts it into a container: of its data these give the data of the same.

@@ -28,12 +28,12 @@ from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.targets.service import Service, service
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.variants import Captured
+from lmc.ir.builtins.builtins import PureBuiltin, lookup
 from lmc.ir.core import HostFunction
 from lmc.ir.dialects.core_ops import BreakOp
-from lmc.ir.engine.constraint_runtime import Constraints, Reader
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError
-from lmc.ir.semantics.builtins import PureBuiltin, lookup
+from lmc.ir.semantics.constraint_runtime import Constraints, Reader
 from lmc.runtime.executor import Executor, Finished, Instance, Resources
 
 SUFFIXES = (".json", ".lmir")

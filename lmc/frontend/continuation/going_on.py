@@ -19,10 +19,10 @@ from lmc.frontend.program.eager_runs import EagerFrame, eager_outcome, run_eager
 from lmc.frontend.program.variants import Captured
 from lmc.frontend.source.functions import Definition
 from lmc.frontend.source.places import Place
+from lmc.ir.builtins.live import Live
 from lmc.ir.errors import LmcError, PlanMismatchError
 from lmc.ir.ids import fill_holes
 from lmc.ir.semantics.interpreter import Outcome
-from lmc.ir.semantics.live import Live
 
 Node = Mapping[str, Any]
 Call = Callable[[], Any]

@@ -19,7 +19,7 @@ from lmc.frontend.language.state import Branches, RoleBlock, State
 from lmc.frontend.program.arguments import Bound
 from lmc.frontend.source.functions import Definition, definition_of
 from lmc.ir.ids import fill_holes
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 
 UNBOUND: Any = object()
 """Stands for a name that is not bound."""

@@ -61,7 +61,7 @@ ITERATOR = type(iter(()))
 
 
 def local(machine: Machine, name: str, arguments: Args, kwargs: Kwargs | None = None, gives: Type = ANY) -> Symbol:
-    """Call the builtin ``name`` of ``lmc.ir.semantics.object_builtins`` in the run."""
+    """Call the builtin ``name`` of ``lmc.ir.builtins.object_builtins`` in the run."""
     named = dict(kwargs or {})
     operands = [operand(machine, value) for value in (*arguments, *named.values())]
     _check_runs_no_code(machine, name, operands)

@@ -37,9 +37,9 @@ from lmc.frontend.schemas.schemas import JsonSchema
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, is_disordered
 from lmc.frontend.source.pure_types import is_fixed, is_harmless_type, is_standard_module
 from lmc.frontend.tools.tools import Tool
+from lmc.ir.builtins import builtins
 from lmc.ir.core import Effect, Value
 from lmc.ir.dialects.core_ops import ConcatOp, HostCallOp, PyCallOp
-from lmc.ir.semantics import builtins
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, JsonType, ListType, Type, list_of, type_of
 from lmc.ir.wording import with_article
 
@@ -246,7 +246,7 @@ def pure(
     origin: str | None = None,
     raises: bool | None = None,
 ) -> Symbol:
-    """Call the pure builtin ``name`` of ``lmc.ir.semantics.builtins`` in the run.
+    """Call the pure builtin ``name`` of ``lmc.ir.builtins.builtins`` in the run.
 
     ``gives`` is the type of its result where more is known than follows from those of the arguments; ``raises`` whether
     it may raise, where that is known.

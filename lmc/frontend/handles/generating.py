@@ -15,10 +15,10 @@ from lmc.frontend.heap.cells import ROLE_UNKNOWN, GrownCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol
 from lmc.frontend.language import sampling
 from lmc.frontend.language.refusals import described, near
+from lmc.ir.builtins.choices import CHOICE_REMEDY, checked_choice, checked_choices
 from lmc.ir.core import Effect, Value
 from lmc.ir.dialects.core_ops import SELECT_METHODS, GenOp, SampleOp, SelectOp
 from lmc.ir.errors import CaptureError
-from lmc.ir.semantics.choices import CHOICE_REMEDY, checked_choice, checked_choices
 from lmc.ir.types import ANY, CTX, TEXT, JsonType, Type, json_of, list_of
 from lmc.ir.wording import with_article
 

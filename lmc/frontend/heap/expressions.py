@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmc.frontend.heap.sizes import grows
-from lmc.ir.semantics import builtins
+from lmc.ir.builtins import builtins
 
 
 @dataclass(frozen=True, slots=True, eq=False)

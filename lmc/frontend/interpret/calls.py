@@ -83,8 +83,8 @@ from lmc.frontend.source.functions import POLYFILLS, Definition, definition_of
 from lmc.frontend.source.locations import is_own_file
 from lmc.frontend.source.pure_types import is_harmless_type, is_standard_module
 from lmc.frontend.tools.tools import Tool
+from lmc.ir.builtins.builtins import lookup
 from lmc.ir.core import Effect
-from lmc.ir.semantics.builtins import lookup
 from lmc.ir.types import ANY, BOOL, FLOAT, INT
 from lmc.ir.wording import with_article
 

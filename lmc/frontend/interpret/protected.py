@@ -40,8 +40,8 @@ from lmc.frontend.interpret import comprehensions, names
 from lmc.frontend.machine.exits import NORMAL, RAISE, Exit, Way
 from lmc.frontend.machine.raises import Classes, may_take, takes_all
 from lmc.frontend.python.operators import truth
+from lmc.ir.builtins.statements import EXCEPTIONS
 from lmc.ir.core import Effect
-from lmc.ir.semantics.statements import EXCEPTIONS
 from lmc.ir.types import ANY, BOOL
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any
 from lmc.frontend.language.refusals import bad, described
 from lmc.frontend.schemas.schemas import JsonSchema, UnknownSchemaError, schema_of
 from lmc.frontend.source.locations import user_location
+from lmc.ir.builtins.definitions import definition
 from lmc.ir.core import WHITESPACE, Constraint
-from lmc.ir.semantics.definitions import definition
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type
 
 _DTYPES: dict[type, Type] = {int: INT, float: FLOAT, bool: BOOL}

@@ -11,19 +11,19 @@ from lmc.frontend.language.refusals import bad, described
 from lmc.frontend.language.sampling import GenerationOptions
 from lmc.frontend.schemas.conversions import Conversion
 from lmc.frontend.source.locations import user_location
+from lmc.ir.builtins.choices import checked_choices
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import GenOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.dialects.section_ops import section_order
-from lmc.ir.engine.constraint_runtime import Compile, Constraints
 from lmc.ir.engine.protocol import Engine, Handle, OnDelta, TokenDelta, timed
 from lmc.ir.errors import LmcError
 from lmc.ir.ids import escape
 from lmc.ir.profile import OpProfile
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics import selection
-from lmc.ir.semantics.choices import checked_choices
+from lmc.ir.semantics.constraint_runtime import Compile, Constraints
+from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import failed_profile, generation_profile, score_profile
-from lmc.ir.tokens.context import Context
 from lmc.ir.types import ANY, CTX, TEXT, list_of
 
 OnText = Callable[[str, str | None, int, str, Context], None]

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypedDict
 from lmc.frontend.language.constraint_options import ConstraintSpec, checked_constraint
 from lmc.frontend.language.refusals import bad, described, near
 from lmc.frontend.schemas.conversions import Conversion
-from lmc.ir.engine.constraint_runtime import Compile, Constraints
 from lmc.ir.engine.protocol import JUMP_FORWARD
+from lmc.ir.semantics.constraint_runtime import Compile, Constraints
 from lmc.ir.types import TEXT, Type
 
 

@@ -15,8 +15,8 @@ from lmc.frontend.program.arguments import Bound, bind
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import LmcError
 from lmc.ir.profile import Profile
+from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import Outcome
-from lmc.ir.tokens.context import Context
 
 
 class EagerFrame:

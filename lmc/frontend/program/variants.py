@@ -12,9 +12,9 @@ from lmc.frontend.program.argument_specs import Arguments
 from lmc.frontend.program.arguments import Bound
 from lmc.frontend.program.guards import ReadGuards, ValueGuard
 from lmc.frontend.tools.reachability import changeable, reaches
-from lmc.ir.engine.constraint_runtime import Reader
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.module import Module
+from lmc.ir.semantics.constraint_runtime import Reader
 
 if TYPE_CHECKING:
     from lmc.frontend.program.function import JittedFunction

@@ -27,7 +27,7 @@ from lmc.frontend.heap.values import (
 from lmc.frontend.machine.budget import MAX_UNROLLED_FOR
 from lmc.frontend.python import foreign
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, is_disordered
-from lmc.ir.semantics.statements import UNPACKING
+from lmc.ir.builtins.statements import UNPACKING
 from lmc.ir.types import ANY, TEXT, ListType, list_of
 
 if TYPE_CHECKING:

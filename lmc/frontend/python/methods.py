@@ -22,7 +22,7 @@ from lmc.frontend.python.library.table import find_method
 from lmc.frontend.python.operators import binary, is_harmless_symbol, run_now, truth
 from lmc.frontend.python.picking import stays_apart
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, is_disordered
-from lmc.ir.semantics import builtins
+from lmc.ir.builtins import builtins
 from lmc.ir.types import ANY, ListType, list_of
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from lmc.frontend.heap.cells import DictCell, ObjectCell, SetCell
 from lmc.frontend.heap.values import NONE, Abstract, Concat, Const, Domain, Ref, Symbol, Tuple, View
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY
-from lmc.ir.semantics import object_builtins
+from lmc.ir.builtins import object_builtins
 from lmc.ir.types import ANY, BOOL, INT, Type, list_of
 from lmc.ir.types import NONE as NONE_TYPE
 

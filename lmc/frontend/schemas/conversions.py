@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmc.frontend.schemas.schemas import JsonSchema
-from lmc.ir.engine.constraint_runtime import unreadable
+from lmc.ir.semantics.constraint_runtime import unreadable
 
 
 class Conversion:

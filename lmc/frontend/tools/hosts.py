@@ -17,9 +17,9 @@ from lmc.frontend.language.running import HOST
 from lmc.frontend.schemas.conversions import Conversion
 from lmc.frontend.tools.tool_calls import wait_for
 from lmc.frontend.tools.tools import Tool
+from lmc.ir.builtins.builtins import PureBuiltin
 from lmc.ir.core import Effect, HostFunction
 from lmc.ir.engine.hosts import Answer
-from lmc.ir.semantics.builtins import PureBuiltin
 
 _NOTHING = object()
 

@@ -6,6 +6,9 @@ are in ``region_ops.py``.
 
 from __future__ import annotations
 
+from lmc.ir.builtins import builtins, object_builtins
+from lmc.ir.builtins.live import hosts_of
+from lmc.ir.builtins.structure import leaf_count
 from lmc.ir.core import Attribute, Effect, Op, Value, arguments, attribute, operand, operands, parts, register
 from lmc.ir.dialects.cache_hints import FreeOp, KeepOp
 from lmc.ir.dialects.model_ops import (
@@ -28,9 +31,6 @@ from lmc.ir.dialects.rules import (
     expect_text_parts,
 )
 from lmc.ir.errors import InputError
-from lmc.ir.semantics import builtins, object_builtins
-from lmc.ir.semantics.live import hosts_of
-from lmc.ir.semantics.structure import leaf_count
 from lmc.ir.types import ANY, CTX, TEXT, holds_context, type_of
 from lmc.ir.wording import with_count
 
@@ -165,7 +165,7 @@ class ConcatOp(Op):
 
 @register("py.call")
 class PyCallOp(Op):
-    """Call a pure builtin (``lmc.ir.semantics.builtins``) by name. ``keywords`` names the last arguments, in order."""
+    """Call a pure builtin (``lmc.ir.builtins.builtins``) by name. ``keywords`` names the last arguments, in order."""
 
     function: str = attribute(keyword=True)
     arguments: tuple[Attribute | Value, ...] = arguments()
@@ -179,7 +179,7 @@ class PyCallOp(Op):
 
     def verify(self) -> None:
         if builtins.lookup(self.function) is None:
-            raise self.fail(f"no pure builtin is called {self.function!r}", "see lmc/ir/semantics/builtins.py")
+            raise self.fail(f"no pure builtin is called {self.function!r}", "see lmc/ir/builtins/builtins.py")
         expect_keywords(self, self.keywords, len(self.arguments))
         if len(self.results) != 1:
             raise self.fail(f"has one result, not {len(self.results)}")
@@ -189,7 +189,7 @@ class PyCallOp(Op):
 
 @register("py.local")
 class LocalCallOp(Op):
-    """Make, change or iterate an object of this run (``lmc/ir/semantics/object_builtins.py``); keywords: ``py.call``.
+    """Make, change or iterate an object of this run (``lmc/ir/builtins/object_builtins.py``); keywords: ``py.call``.
 
     Objects of a run are containers that the program makes while it runs and nothing outside of it holds. All these ops
     keep their order among themselves, in a block and with the ops whose regions hold some. Any other op that uses a
@@ -214,7 +214,7 @@ class LocalCallOp(Op):
     def verify(self) -> None:
         if object_builtins.lookup(self.function) is None:
             raise self.fail(
-                f"no builtin for objects is called {self.function!r}", "see lmc/ir/semantics/object_builtins.py"
+                f"no builtin for objects is called {self.function!r}", "see lmc/ir/builtins/object_builtins.py"
             )
         expect_keywords(self, self.keywords, len(self.arguments))
         if len(self.results) != 1:
@@ -317,7 +317,7 @@ class ReturnOp(Op):
         try:
             leaves = leaf_count(self.structure)
         except InputError as error:
-            raise self.fail(error.cause, "lmc/ir/semantics/structure.py says how results are written") from None
+            raise self.fail(error.cause, "lmc/ir/builtins/structure.py says how results are written") from None
         if leaves > len(self.values):
             raise self.fail(
                 f"structure names {with_count(leaves, 'leaf', 'leaves')} for {with_count(len(self.values), 'value')}"
@@ -337,7 +337,7 @@ class UnreachableOp(Op):
 class BreakOp(Op):
     """End of what could be captured; the program goes on eagerly.
 
-    ``record`` describes what is live here (``lmc.ir.semantics.live``), ``values`` are its leaves. The user reads
+    ``record`` describes what is live here (``lmc.ir.builtins.live``), ``values`` are its leaves. The user reads
     ``cause`` and ``remedy``.
     """
 
@@ -350,5 +350,5 @@ class BreakOp(Op):
         try:
             hosts_of(self.record, len(self.values))
         except InputError as error:
-            raise self.fail(error.cause, "lmc/ir/semantics/live.py says how records are written") from None
+            raise self.fail(error.cause, "lmc/ir/builtins/live.py says how records are written") from None
         expect_results(self)

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from operator import attrgetter
 
+from lmc.ir.builtins.definitions import DEFINED_KINDS
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Effect, Op, Value, attribute, operand, operands, parts, register
 from lmc.ir.dialects.rules import (
@@ -17,7 +18,6 @@ from lmc.ir.dialects.rules import (
     expect_sampling,
 )
 from lmc.ir.engine.protocol import JUMP_FORWARD, SamplingParams
-from lmc.ir.semantics.definitions import DEFINED_KINDS
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, TEXT, JsonType, ListType, Type, list_of
 
 SELECT_METHODS = ("token_length_normalized", "greedy_token", "unconditional_likelihood_normalized")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lmc.ir.builtins.statements import RAISING
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Block, Effect, Op, Value, attribute
 from lmc.ir.dialects.core_ops import (
@@ -19,7 +20,6 @@ from lmc.ir.dialects.core_ops import (
     UnreachableOp,
 )
 from lmc.ir.dialects.rules import expect_occurrences
-from lmc.ir.semantics.statements import RAISING
 from lmc.ir.types import ANY, JsonType, ListType, holds_context
 
 LEAVING = (ReturnOp, BreakOp, UnreachableOp)

@@ -33,10 +33,10 @@ from lmc.ir.engine.protocol import (
     ScoreRequest,
     TokenLogprob,
 )
+from lmc.ir.engine.stopping import Stopper
 from lmc.ir.engine.token_masks import allowed_ids, mask_without, violation
 from lmc.ir.engine.toy_constraints import Speaker
 from lmc.ir.errors import ContextLengthError, EngineError, LmcError
-from lmc.ir.tokens.stopping import Stopper
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.usage import Usage
 

@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmc.ir.builtins import structure
+from lmc.ir.builtins.live import Live
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.dialects.core_ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
-from lmc.ir.engine.constraint_runtime import Constraints
 from lmc.ir.engine.protocol import Engine, Generation, Score
 from lmc.ir.errors import InputError, LmcError, PlanMismatchError, located
 from lmc.ir.module import Module
 from lmc.ir.profile import OpProfile, Profile, Recording, length_bins
-from lmc.ir.semantics import control_flow, selection, structure
+from lmc.ir.semantics import control_flow, selection
 from lmc.ir.semantics import ops as semantics
-from lmc.ir.semantics.live import Live
+from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.usage import Usage
 
 

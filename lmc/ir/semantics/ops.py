@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lmc.ir.builtins import builtins, object_builtins
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import (
     AssumeOp,
@@ -30,13 +31,12 @@ from lmc.ir.dialects.core_ops import (
     TranscriptOp,
 )
 from lmc.ir.dialects.section_ops import SectionsOp
-from lmc.ir.engine.constraint_runtime import Constraints
 from lmc.ir.engine.protocol import Generation, Request, derive_seed
+from lmc.ir.engine.stopping import Stopper
 from lmc.ir.errors import LmcError, PlanMismatchError
 from lmc.ir.ids import fill_holes
-from lmc.ir.semantics import builtins, object_builtins
-from lmc.ir.tokens.context import Context
-from lmc.ir.tokens.stopping import Stopper
+from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.ir.semantics.context import Context
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.tokens.tokens import token_texts
 

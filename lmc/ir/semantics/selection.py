@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lmc.ir.builtins.choices import checked_choices
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import SelectOp
 from lmc.ir.engine.protocol import Score, ScoreRequest
-from lmc.ir.semantics.choices import checked_choices
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 from lmc.ir.tokens.tokens import token_texts
 
 

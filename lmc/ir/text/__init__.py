@@ -1,1 +1,1 @@
-"""Modules as ``.lmir`` text, both ways."""
+"""The parser of ``.lmir`` text."""

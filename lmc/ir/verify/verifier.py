@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from lmc.ir.builtins.live import hosts_of
 from lmc.ir.core import Attribute, Block, Effect, HostFunction, Op, Value
 from lmc.ir.dialects.core_ops import BreakOp, HostCallOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.errors import VerifyError
 from lmc.ir.module import Function, Module
 from lmc.ir.op_schema import MAX_INTEGER_BITS, Field, OpSchema, exceeds_bounds, is_tuple_of_values, layout_of
-from lmc.ir.semantics.live import hosts_of
-from lmc.ir.text.printer import print_name, print_symbol, print_type, print_value
+from lmc.ir.printer import print_name, print_symbol, print_type, print_value
 from lmc.ir.types import SIMPLE_TYPES, JsonType, ListType, Type
 from lmc.ir.verify.cache_hint_rules import KvHintRules
 from lmc.ir.verify.constraint_rules import verify_constraint

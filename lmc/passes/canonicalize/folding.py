@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmc.ir.builtins import builtins
 from lmc.ir.core import Attribute
-from lmc.ir.semantics import builtins
 from lmc.ir.types import ANY, SCALARS, Type, type_of
 
 _MAX_CHARACTERS = 4096

@@ -12,10 +12,10 @@ from lmc.grammar.sharing import Built, ConstraintCache, checked_digest, source_o
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.core import Block, Constraint, Op, Value, walk
 from lmc.ir.dialects.core_ops import SamplingOp
-from lmc.ir.engine.constraint_runtime import check_length, refused
 from lmc.ir.errors import ConstraintError
 from lmc.ir.module import Module
 from lmc.ir.rewriter import with_regions
+from lmc.ir.semantics.constraint_runtime import check_length, refused
 from lmc.ir.wording import with_count
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.compile_constraints.forced_tokens import Unforced, forced_tokens

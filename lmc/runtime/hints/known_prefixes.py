@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lmc.ir.builtins.statements import RAISING
 from lmc.ir.core import Attribute, Block, Effect, Op, Value
 from lmc.ir.dialects.core_ops import (
     AssumeOp,
@@ -24,8 +25,7 @@ from lmc.ir.dialects.region_ops import ConditionOp, CondOp, LoopOp, MapOp, RaceO
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.dialects.section_ops import SectionsOp
 from lmc.ir.semantics import ops as semantics
-from lmc.ir.semantics.statements import RAISING
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 from lmc.runtime.prepared_body import PreparedBody
 
 Rounds = tuple[int, ...]

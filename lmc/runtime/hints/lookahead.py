@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.dialects.region_ops import CondOp, MapOp, RaceOp, TryOp
 from lmc.ir.dialects.regions import RegionOp
-from lmc.ir.engine.constraint_runtime import Constraints
 from lmc.ir.engine.planned import Place, Planned
 from lmc.ir.engine.protocol import Engine, Request, ScoreRequest
 from lmc.ir.errors import LmcError
 from lmc.ir.semantics import control_flow
 from lmc.ir.semantics import ops as semantics
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.ir.semantics.context import Context
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.hints.known_prefixes import CallToCome, Evaluate, RegionEntry, RegionKey, Rounds, Step
 from lmc.runtime.scope import Scope

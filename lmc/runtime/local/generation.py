@@ -7,8 +7,8 @@ import numpy as np
 
 from lmc.cache.sequence import Sequence
 from lmc.ir.engine.protocol import EngineStatistics, Generation, OnDelta, Request, TokenDelta, TokenLogprob
+from lmc.ir.engine.stopping import Stopper
 from lmc.ir.errors import ConstraintError, EngineError
-from lmc.ir.tokens.stopping import Stopper
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.usage import Usage
 from lmc.runtime.local.sampling.constrained import ConstraintWalk, check_output

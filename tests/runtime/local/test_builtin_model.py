@@ -9,7 +9,7 @@ import transformers
 
 from lmc import builtin_model
 from lmc.ir.engine.protocol import Request, SamplingParams, ScoreRequest
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 from lmc.runtime.local import load_local_engine
 from tests.runtime.local.oracle import Agreement, sequence_logprobs
 

@@ -19,7 +19,7 @@ from lmc.driver.compile.compiled import Compiled
 from lmc.frontend.program.arguments import bind
 from lmc.ir.engine.protocol import Generation, Handle, Request
 from lmc.ir.engine.target import Target
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 from lmc.ir.tokens.tokens import common_length
 from lmc.passes.pipelines import PipelineOptions
 from lmc.runtime.executor import Executor, Finished, Instance

@@ -30,8 +30,8 @@ from lmc.ir.engine.protocol import (
 from lmc.ir.engine.target import Target
 from lmc.ir.module import Module
 from lmc.ir.semantics import selection
+from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import Outcome, interpret
-from lmc.ir.tokens.context import Context
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.passes import pipeline
 from lmc.passes.base import PassContext

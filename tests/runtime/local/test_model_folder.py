@@ -8,7 +8,7 @@ import pytest
 
 from lmc.ir.engine.protocol import Request, SamplingParams
 from lmc.ir.errors import InputError
-from lmc.ir.tokens.context import Context
+from lmc.ir.semantics.context import Context
 from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.runtime.local.checkpoints import SENTENCES, make_model, save_checkpoint
 from tests.runtime.local.oracle import Agreement

@@ -7,9 +7,9 @@ import numpy as np
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.engine.constraint_protocol import TokenConstraint, TokenState
 from lmc.ir.engine.protocol import Generation, Request
+from lmc.ir.engine.stopping import Stopper
 from lmc.ir.engine.token_masks import Mask, mask_without, violation
 from lmc.ir.errors import ConstraintError, LmcError
-from lmc.ir.tokens.stopping import Stopper
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.local.failures import constraint_failed
 from lmc.runtime.local.sampling.drafting import Path, Paths

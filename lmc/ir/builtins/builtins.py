@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmc.ir.errors import CaptureError
-from lmc.ir.semantics.builtin_types import (
+from lmc.ir.builtins.builtin_types import (
     ResultType,
     Safe,
     always_gives,
@@ -42,9 +41,10 @@ from lmc.ir.semantics.builtin_types import (
     two_alike,
     type_of_first,
 )
-from lmc.ir.semantics.choices import checked_choice
-from lmc.ir.semantics.list_builtins import LIST_BUILTINS
-from lmc.ir.semantics.statements import STATEMENT_BUILTINS
+from lmc.ir.builtins.choices import checked_choice
+from lmc.ir.builtins.list_builtins import LIST_BUILTINS
+from lmc.ir.builtins.statements import STATEMENT_BUILTINS
+from lmc.ir.errors import CaptureError
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, TEXT, Type, list_of
 from lmc.ir.wording import with_article
 

@@ -6,8 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from lmc.ir.errors import InputError
-from lmc.ir.semantics.builtin_types import (
+from lmc.ir.builtins.builtin_types import (
     ResultType,
     Safe,
     always_gives,
@@ -17,6 +16,7 @@ from lmc.ir.semantics.builtin_types import (
     same_list,
     second,
 )
+from lmc.ir.errors import InputError
 from lmc.ir.types import ANY, BOOL, NONE, list_of
 
 EXCEPTIONS: dict[str, type[BaseException]] = {

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmc.ir.builtins.builtin_types import ResultType, Safe, always_gives, always_safe, never_safe, same_list
 from lmc.ir.errors import CaptureError
-from lmc.ir.semantics.builtin_types import ResultType, Safe, always_gives, always_safe, never_safe, same_list
 from lmc.ir.types import ANY, NONE, SCALAR_TYPES, TEXT, ListType, Type, list_of
 from lmc.ir.wording import with_article
 
@@ -111,7 +111,7 @@ def _method(name: str, owner: Any, *args: Any, **kwargs: Any) -> Any:
             remedy="keep only texts, numbers and containers of them in containers whose methods are called",
         )
     if name not in _METHODS:
-        raise CaptureError(f"no container has a method {name!r}", remedy="see lmc/ir/semantics/object_builtins.py")
+        raise CaptureError(f"no container has a method {name!r}", remedy="see lmc/ir/builtins/object_builtins.py")
     return getattr(owner, name)(*args, **kwargs)
 
 
