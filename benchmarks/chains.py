@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.results import table, write_section
 from lmc.cache.simulation.optimum import found_hits, optimal_hits
 from lmc.cache.simulation.simulator import simulate
-from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.cache.trace import TraceRequest, read_trace
 
 BATCHES = (2, 3)
 HEAD = ("batch", "runs", "of MIN %, mean", "least", "below 99 %", "lpm's predicted seconds / lmc's, mean", "least")

@@ -23,7 +23,7 @@ from benchmarks.traces import WORKLOADS, trace_of
 from lmc.cache.fair_queue import QUANTUM
 from lmc.cache.simulation.report import CostModel, Report
 from lmc.cache.simulation.simulator import simulate
-from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.cache.trace import TraceRequest, read_trace
 
 POLICIES = ("lmc", "lpm", "fcfs")
 CHOSEN = ("llm_judge", "multi_turn_chat_short", "tree_of_thought", "agents", "mmlu")

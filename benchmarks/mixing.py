@@ -18,7 +18,7 @@ from benchmarks.traces import WORKLOADS, Trace
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout
 from lmc.cache.simulation.report import CostModel, Report
 from lmc.cache.simulation.simulator import simulate
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 
 PREFILL_TOKENS = 512
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from benchmarks.traces import WORKLOADS, trace_of
 from lmc.cache.simulation.optimum import distinct_tokens, found_hits, optimal_hits, order_free_hits
 from lmc.cache.simulation.simulator import CostModel, Report, simulate
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 
 SHARES = (10, 25, 50, 100)  # pool, in % of the distinct tokens
 BATCH = 8

@@ -33,7 +33,7 @@ from benchmarks.traces import WORKLOADS, Workload, trace_of
 from lmc.cache.simulation.best_order import MOST_REQUESTS, best_order
 from lmc.cache.simulation.optimum import distinct_tokens
 from lmc.cache.simulation.simulator import simulate
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 
 POLICY = "lmc"
 LARGE = 50  # pool in % of the distinct tokens, from which on hits have to come close to the order-free bound

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.cache.trace import TraceRequest, read_trace
 
 Tokens = list[int]
 VOCABULARY = 32_000  # tokens of texts that are known; tokens of answers come after them

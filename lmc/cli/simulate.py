@@ -34,7 +34,7 @@ def simulate_command(
 
     A trace is JSON Lines, one request to a line: {"id", "tokens", "output", "after", "arrival"}. "tokens" are those of
     the prompt, "output" is the number generated, "after" lists the ids of requests that it waits for, "arrival" is
-    in seconds. Optional: "instance", "known", "expected" and "priority" (see lmc/cache/simulation/trace.py).
+    in seconds. Optional: "instance", "known", "expected" and "priority" (see lmc/cache/trace.py).
 
     Policies: lmc serves in the order of the plan and evicts the tokens with the latest known next use; lru and
     lfu evict the least recently or least frequently used; next-use evicts like lmc, but serves requests as they come.

@@ -11,8 +11,8 @@ from lmc.ir.dialects.core_ops import SamplingOp
 from lmc.ir.op_schema import exact_key, layout_of
 from lmc.ir.rewriter import with_regions
 from lmc.passes.analysis.escape import exposed_values, touches
+from lmc.passes.analysis.kv_hints import with_true_hints
 from lmc.passes.base import FunctionPass, PassContext
-from lmc.passes.kv_liveness.kv_hints import with_true_hints
 from lmc.passes.rewriting.new_ops import with_ops
 
 # What names an op or plans it, and so says nothing about its results.

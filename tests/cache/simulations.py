@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from hypothesis import strategies as st
 
 from lmc.cache.simulation.simulator import Simulation
-from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.cache.trace import TraceRequest, read_trace
 
 Prefix = tuple[int, ...]
 

@@ -9,7 +9,7 @@ from lmc.cache.expected import ExpectedUses
 from lmc.cache.simulation.lookahead import as_they_come
 from lmc.cache.simulation.report import CostModel
 from lmc.cache.simulation.simulator import Simulation
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 from tests.cache.simulations import trace_of, traces
 
 COST = CostModel(step=1, row=0, attended=0)

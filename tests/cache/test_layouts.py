@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmc.cache.batch_order.layouts import choose_layout, foreseen
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout
+from lmc.cache.simulation.layouts import choose_layout, foreseen
 from lmc.cache.simulation.report import Report
 from lmc.cache.simulation.simulator import simulate
-from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.cache.trace import TraceRequest, read_trace
 
 
 def agents(instances: int, *, output: int = 4, stays: bool = False) -> list[TraceRequest]:

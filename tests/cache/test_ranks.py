@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout, depth_first, instance_order, members_of, rank_of, ranks
-from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.cache.trace import TraceRequest, read_trace
 
 
 def trace(*rows: dict[str, Any]) -> list[TraceRequest]:

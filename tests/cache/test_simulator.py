@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lmc.cache.sequence import Sequence
 from lmc.cache.simulation.report import CostModel, Report
 from lmc.cache.simulation.simulator import OPTIMAL, POLICIES, Simulation, simulate
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 from lmc.ir.errors import InputError, Location
 from tests.cache.simulations import at_most, one_at_a_time, run, trace_of, traces
 

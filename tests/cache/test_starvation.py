@@ -14,7 +14,7 @@ from lmc.cache.memory import SequenceMemory
 from lmc.cache.scheduler import Scheduler
 from lmc.cache.sequence import Sequence
 from lmc.cache.simulation.simulator import simulate
-from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.cache.trace import TraceRequest, read_trace
 
 POOL = 6000
 PREFIX = tuple(range(1, 1501))

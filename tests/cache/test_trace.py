@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.cache.simulation import trace
-from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.cache import trace
+from lmc.cache.trace import TraceRequest, read_trace
 from lmc.ir.errors import InputError, Location
 
 

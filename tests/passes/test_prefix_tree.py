@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.core import Value
 from lmc.ir.types import TEXT
-from lmc.passes.hoist_prefixes.prefix_tree import (
+from lmc.passes.analysis.prefix_tree import (
     ContextUser,
     Measure,
     Parts,

@@ -15,12 +15,12 @@ from lmc.backend.schedule.input_text import KnownText
 from lmc.backend.schedule.request_model import Known, RequestModel, Unknown, known_beginnings, stages_of
 from lmc.backend.schedule.token_lengths import characters_of_a_token
 from lmc.backend.schedule.trace_requests import CHARACTERS, Length, prompts_of, requests_of, tokens_of
-from lmc.cache.batch_order.layouts import affordable, choose_layout, middle, roomy_block
 from lmc.cache.batch_order.mixing import InstanceWork, mixed
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout, most_shared_first
+from lmc.cache.simulation.layouts import affordable, choose_layout, middle, roomy_block
 from lmc.cache.simulation.report import Report
 from lmc.cache.simulation.simulator import coarse_trial
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 from lmc.ir.core import Value
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.tokens.tokenizer import Tokenizer
@@ -118,7 +118,7 @@ def schedule_batch(
     and so does one whose prompts are much longer than the engine's context: its texts take no part in the schedule.
 
     The ``layout`` is what was chosen for an earlier part of the batch. Without one it is tried out for the ``room``
-    there is, on a part of the instances (``lmc.cache.batch_order.layouts``): the size of blocks where the batch could
+    there is, on a part of the instances (``lmc.cache.simulation.layouts``): the size of blocks where the batch could
     not stay in the KV pool as a whole, and whether to mix instances that read much and instances that read little where
     these stand apart. Without room either, instances go one by one, in the order of the tree. Outputs are taken to be
     as long as the plan expects (``expected_tokens``, from a profile), else as ``max_tokens`` suggests; then a size of

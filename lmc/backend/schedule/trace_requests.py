@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmc.backend.schedule.request_model import Answer, Known, RequestModel, Unknown
-from lmc.cache.simulation.trace import MAX_TOKENS, TraceRequest
+from lmc.cache.trace import MAX_TOKENS, TraceRequest
 from lmc.ir.errors import InputError
 
 CHARACTERS = 4

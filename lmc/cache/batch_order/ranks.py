@@ -23,7 +23,7 @@ import numpy as np
 
 from lmc.cache.batch_order.mixing import InstanceWork, mixed
 from lmc.cache.node import Tokens, common_prefix_length
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 
 
 class InstanceOrder(StrEnum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lmc.cache.simulation.optimum import Run, computed_tokens
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 
 MOST_REQUESTS = 10
 

@@ -10,7 +10,7 @@ from lmc.cache.memory import SequenceMemory
 from lmc.cache.node import Tokens, common_prefix_length
 from lmc.cache.sequence import Namespace
 from lmc.cache.sequence import Sequence as TokenSequence
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 
 Ranking = Callable[[Sequence[TraceRequest]], Sequence[int]]
 

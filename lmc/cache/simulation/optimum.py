@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lmc.cache.node import Tokens, common_prefix_length
 from lmc.cache.simulation.timeline import Timeline
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 
 
 class Run:

@@ -7,16 +7,16 @@ from heapq import heappop, heappush
 from typing import cast
 
 from lmc.cache import policies
-from lmc.cache.batch_order.layouts import choose_layout
 from lmc.cache.batch_order.ranks import Layout, ranks
 from lmc.cache.order import ByRank
 from lmc.cache.scheduler import GROWTH_RESERVE, Scheduler
 from lmc.cache.sequence import Sequence
+from lmc.cache.simulation.layouts import choose_layout
 from lmc.cache.simulation.lookahead import Foresight, Ranking, as_they_come
 from lmc.cache.simulation.optimum import found_hits, optimal_hits
 from lmc.cache.simulation.recording import RecordingMemory
 from lmc.cache.simulation.report import CostModel, Report
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 from lmc.ir.errors import InputError
 
 OPTIMAL = "optimal"

@@ -11,7 +11,7 @@ from lmc.backend.schedule.schedule_json import is_schedule
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout
 from lmc.cache.simulation.report import Report
 from lmc.cache.simulation.simulator import POLICIES, simulate
-from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.cache.trace import TraceRequest, read_trace
 from lmc.driver.batch.lines import Line, read_lines, shown_path
 from lmc.driver.batch.rows import parse_row
 from lmc.driver.commands.schedule import read_schedule

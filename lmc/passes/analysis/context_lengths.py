@@ -6,7 +6,7 @@ from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import BeginOp, EndOp, ExtendOp, PrefillOp, SamplingOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.types import CTX
-from lmc.passes.hoist_prefixes.prefix_tree import Counter, Measure, text_measure
+from lmc.passes.analysis.prefix_tree import Counter, Measure, text_measure
 
 # A context that comes out of a region or into one.
 _UNKNOWN = Measure(unknown=1)

@@ -24,10 +24,10 @@ from lmc.ir.dialects.region_ops import ConditionOp, CondOp, LoopOp, TryOp, Yield
 from lmc.ir.dialects.regions import LEAVING
 from lmc.ir.dialects.section_ops import SectionsOp
 from lmc.passes.analysis.escape import exposed_values
+from lmc.passes.analysis.kv_hints import with_true_hints
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.canonicalize.control_folds import FlowWalk
 from lmc.passes.canonicalize.rope import Rope
-from lmc.passes.kv_liveness.kv_hints import with_true_hints
 from lmc.passes.rewriting.new_ops import make_op
 
 # One walk nearly always does: another one follows only where an op lost a user after it was passed. A module made for

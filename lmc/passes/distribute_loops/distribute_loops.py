@@ -10,10 +10,10 @@ from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.dialects.region_ops import LoopOp, guarded_ops
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.rewriter import with_regions
+from lmc.passes.analysis.kv_hints import without_hints
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.distribute_loops.counted_loops import counted
 from lmc.passes.distribute_loops.loop_split import KnownLists, LoopSplit
-from lmc.passes.kv_liveness.kv_hints import without_hints
 from lmc.passes.rewriting.new_ops import FreshNames, with_ops
 
 

@@ -9,12 +9,12 @@ from typing import ClassVar
 from lmc.ir.core import Block, Op
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.errors import InputError
+from lmc.passes.analysis.kv_hints import without_hints
+from lmc.passes.analysis.prefix_tree import PrefixNode, PrefixTree
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.hoist_prefixes.branches import User
 from lmc.passes.hoist_prefixes.loop_motion import move_invariants
-from lmc.passes.hoist_prefixes.prefix_tree import PrefixNode, PrefixTree
 from lmc.passes.hoist_prefixes.prefix_walk import PrefixWalk
-from lmc.passes.kv_liveness.kv_hints import without_hints
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from lmc.ir.errors import Location
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
 from lmc.passes.analysis.context_lengths import ContextLengths
+from lmc.passes.analysis.prefix_tree import ContextUser, Counter, Parts, PrefixNode, PrefixTree, PrefixUse, joined
 from lmc.passes.hoist_prefixes.branches import (
     User,
     contexts_that_lead_to_calls,
     same_in_every_instance,
     users_that_call,
 )
-from lmc.passes.hoist_prefixes.prefix_tree import ContextUser, Counter, Parts, PrefixNode, PrefixTree, PrefixUse, joined
 from lmc.passes.rewriting.new_ops import FreshNames, make_op, with_ops
 
 # Turns of the assistant may open differently for generation than in a transcript, so their text is not cut.

@@ -16,11 +16,11 @@ from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
 from lmc.ir.wording import with_count
 from lmc.passes.analysis.context_lengths import ContextLengths
+from lmc.passes.analysis.kv_hints import without_hints
+from lmc.passes.analysis.prefix_tree import Measure
 from lmc.passes.base import FunctionPass, PassContext
-from lmc.passes.hoist_prefixes.prefix_tree import Measure
 from lmc.passes.kv_liveness.call_waves import CallWaves
 from lmc.passes.kv_liveness.context_uses import ContextUse, ContextUses, uses_in
-from lmc.passes.kv_liveness.kv_hints import without_hints
 from lmc.passes.rewriting.new_ops import make_op, with_ops
 
 _ATTENTION = 20_000

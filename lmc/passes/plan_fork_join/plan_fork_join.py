@@ -19,8 +19,8 @@ from lmc.ir.ordering import objects_of, uses, waits_of
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
 from lmc.ir.wording import with_count
+from lmc.passes.analysis.kv_hints import without_hints
 from lmc.passes.base import FunctionPass, PassContext
-from lmc.passes.kv_liveness.kv_hints import without_hints
 from lmc.passes.plan_fork_join.expected_tokens import ExpectedTokens, expects_anything
 from lmc.passes.plan_fork_join.list_scheduling import limited_rounds, rounds_of
 from lmc.passes.rewriting.new_ops import with_ops

@@ -13,7 +13,7 @@ import lmc
 from lmc.backend.schedule.schedule import Room, schedule_batch
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout
 from lmc.cache.simulation.simulator import simulate
-from lmc.cache.simulation.trace import TraceRequest, read_trace
+from lmc.cache.trace import TraceRequest, read_trace
 from lmc.driver.compile.compile import compile_program
 from lmc.driver.compile.compiled import Compiled
 from lmc.frontend.program.arguments import bind

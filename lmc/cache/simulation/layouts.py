@@ -9,7 +9,7 @@ from lmc.cache.batch_order.mixing import mixed
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout, Members, instance_order, members_of, work_of
 from lmc.cache.node import Tokens
 from lmc.cache.simulation.report import Report
-from lmc.cache.simulation.trace import TraceRequest
+from lmc.cache.trace import TraceRequest
 
 SAMPLE = 48
 """Instances that are tried at most; of larger batches those in the middle of the order, which share as much as any."""
