@@ -20,12 +20,7 @@ SHARED = {  # each the term of its package: of grammars, engines, programs or ab
     *("Block", "Constraint", "Evaluated", "Function", "Generation", "Handle", "Outcome", "Slice", "State"),
     *("TokenState", "UnknownVariableError"),
 }
-LATER = {
-    *("control/conditions.py", "control/join.py", "emit/objects.py", "emit/operands.py", "interpret/calls.py"),
-    *("interpret/expressions.py", "interpret/loops.py", "machine/machine.py"),
-    *("python/iterators.py", "python/methods.py"),
-}
-FILES = sorted({*(REPOSITORY / "lmc").rglob("*.py")} - {REPOSITORY / "lmc/frontend" / name for name in LATER})
+FILES = sorted((REPOSITORY / "lmc").rglob("*.py"))
 
 
 def docstrings(tree):

@@ -1,8 +1,8 @@
 """Both arms of a condition that only a run decides, and pieces of the program with several exits.
 
 A piece is interpreted in a *scope*. Where an operation in it may end in several ways (an ``if`` with a ``break``, an
-inlined function that may raise), the interpreter goes on with the normal one in an arm of its own (``narrow``), and the
-scope closes the arms that were opened in it: what runs only where no other exit was taken stands in that arm.
+inlined function that may raise), the interpreter continues the normal one in an arm of its own (``narrow``), and the
+scope closes the arms that were opened in it: that arm holds the code that runs only if no other exit was taken.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 UNUSED: dict[Type, Any] = {TEXT: "", INT: 0, FLOAT: 0.0, BOOL: False, NONE: None, ANY: None}
 
 Settle = Callable[[Exit, Way], tuple[Exit, Abstract | None]]
-"""What becomes of an exit where its scope ends: another exit, with another payload."""
+"""Maps an exit at the end of its scope to another exit, with another payload."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,7 +60,7 @@ def common(left: Type, right: Type) -> Type:
 
 
 def unused(machine: Machine, kind: Type) -> tuple[Any, Type]:
-    """Return what stands for a value of ``kind`` where nobody asks for one, and the type of a place that takes both.
+    """Return a placeholder for a value of ``kind`` that is never read, and the type of a place that takes both.
 
     May append to the innermost block.
     """
@@ -338,7 +338,7 @@ def divided(
     handle: Callable[[Abstract], Abstract | None],
     otherwise: Callable[[], Abstract | None],
 ) -> Outcome:
-    """Go on with ``handle(payload)`` where ``outcome`` took ``exit``, with ``otherwise`` where it ended normally."""
+    """Run ``handle(payload)`` where ``outcome`` took ``exit``, with ``otherwise`` where it ended normally."""
     way, rest = outcome.ways[exit], outcome.without(exit)
     base, watermark = outcome.base, outcome.watermark
 

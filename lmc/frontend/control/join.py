@@ -86,7 +86,7 @@ _COMPOSITES = (Tuple, Slice, View, Managed, BoundMethod, Partial, Appended, Role
 
 
 class Phis(Protocol):
-    """What a join needs of the construct whose sides meet. Side 0 is the first arm, or the entry of a loop."""
+    """The construct whose sides a join merges. Side 0 is the first arm, or the entry of a loop."""
 
     machine: Machine
     flag: Symbol | None
@@ -96,7 +96,7 @@ class Phis(Protocol):
         ...
 
     def alone(self, path: Path, side: int, value: Symbol) -> Symbol:
-        """A value of one side, which nobody asks for where the other one was taken."""
+        """A value of one side, which is never read if the other side was taken."""
         ...
 
     def sees(self, value: Value) -> bool:
@@ -168,7 +168,7 @@ class Join:
         return self.joined
 
     def _poison_given(self, side: int, address: int) -> None:
-        """What a container of the run took on one side may still have a name that holds a value for a moment."""
+        """Poison an object that a container of the run took on one side: a name may still refer to it."""
         partner = self._partners[side].get(address)
         if partner is not None:
             address = self._pairs[(address, partner) if side == 0 else (partner, address)]
@@ -347,7 +347,7 @@ class Join:
     # What one side alone knows
 
     def exported(self, path: Path, side: int, value: Abstract) -> Abstract:
-        """A value of one side behind the construct, where nobody asks for it unless that side was taken."""
+        """A value of one side behind the construct, which is read only if that side was taken."""
         if isinstance(value, Symbol):
             return value if self.phis.sees(value.ir) else self.phis.alone(path, side, value)
         if isinstance(value, Ref):

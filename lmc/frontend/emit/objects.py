@@ -110,7 +110,7 @@ class Rebuilt:
 
 
 GIVEN = Poison("an object is used that was put into a container of which only a run knows the items", "read it there")
-"""What stands for an object of the program's that a container of the run took: it is reached through that alone."""
+"""Replaces an object of the program that a container of the run took: it is reached through the container alone."""
 
 
 def handed_over(machine: Machine, values: Sequence[Abstract], own: Abstract = NONE) -> list[Abstract]:

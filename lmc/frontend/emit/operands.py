@@ -101,7 +101,7 @@ class Operand:
 
 
 def operand(machine: Machine, value: Abstract) -> Operand:
-    """``value`` as an argument of a call, by value. Ends the capture for what can't stand in the graph."""
+    """``value`` as an argument of a call, by value. Ends the capture for a value that can't be in the graph."""
     if isinstance(value, Symbol):
         return Operand(
             value.ir,
@@ -296,7 +296,7 @@ _SAME_ITEMS = frozenset({"sorted", "reversed", "slice", "list_from"}).union(
 _OF_TEXTS = frozenset(
     {"add", "getitem", "slice", "str.strip", "str.lstrip", "str.rstrip", "str.removeprefix", "str.removesuffix"}
 ).union({"str.lower", "str.upper", "str.title", "str.capitalize", "str.casefold", "str.swapcase", "str.replace"})
-"""Builtins that give a text of a text, and that are worked out for each of a few texts."""
+"""Builtins that give a text of a text, and that are computed for each text of a domain."""
 
 
 def united(*domains: Domain) -> Domain:
@@ -661,7 +661,7 @@ def is_scalar(value: Abstract) -> bool:
 
 
 def class_name(machine: Machine, value: Abstract) -> str:
-    """The name of the class of a value, as far as it is known."""
+    """The name of the class of a value; "object" if the class is not known."""
     found = class_of(machine, value)
     return "object" if found is None else found.__name__
 

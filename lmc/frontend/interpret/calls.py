@@ -106,7 +106,7 @@ __all__ = ["call", "formatted", "in_place", "leave_with", "super_call", "to_text
 
 
 def call(machine: Machine, function: Abstract, args: Args, kwargs: Kwargs) -> Abstract:
-    """``function(*args, **kwargs)``; arguments are worked out."""
+    """``function(*args, **kwargs)``; the arguments are evaluated already."""
     direct = machine.take_direct()
     machine.step()
     if not isinstance(function, BoundMethod) or not isinstance(function.function, str):

@@ -134,7 +134,7 @@ def _first_to_decide(
     last: Callable[[ast.expr], Abstract],
     decided: Callable[[Abstract, Abstract], Abstract],
 ) -> Abstract:
-    """What ``last`` makes of the last operand, or ``decided`` of one before it and its truth, which is asked once."""
+    """Return ``last`` of the last operand, or ``decided`` of one before it and its truth, which is asked once."""
     ends = isinstance(node.op, ast.Or)
 
     def further(index: int) -> Abstract:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class NotKnownError(Exception):
-    """What a loop was unrolled for is not known any more: it begins again as one that a run counts."""
+    """Raised if an unrolled loop loses the known value it was unrolled for: it begins again as a loop of the run."""
 
 
 Given = Sequence[tuple[str, Abstract]]

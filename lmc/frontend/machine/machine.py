@@ -77,7 +77,7 @@ class Within:
 
 @dataclass(eq=False)
 class Ends:
-    """What the ends of a capture need.
+    """The data that the ends of a capture need.
 
     ``root`` is the program's own handle.
     ``origins`` are what the caller holds as well, tuples and addresses: a parameter, and the way from there. ``copied``
@@ -101,7 +101,7 @@ class Activation:
 
     ``number`` is what its ``return`` leaves for, ``frames`` are the addresses of its names and of those around it,
     innermost first. ``decides``: conditions on arguments are decided now. ``call`` is the expression that it is the
-    value of, where that is all that becomes of the value; ``within`` are the constructs under way that hold something.
+    value of, where the value is used for nothing else; ``within`` are the constructs under way that hold something.
     ``statement`` is the one under way, which began in ``block``.
     """
 
@@ -120,7 +120,7 @@ class Activation:
 
 @dataclass(frozen=True)
 class Rules:
-    """What interprets the parts of a program; every rule reaches the others through these.
+    """The functions that interpret the parts of a program; every rule calls the others through these.
 
     ``finish`` ends the program with a value.
     """
@@ -176,7 +176,7 @@ class Saved:
 
 @dataclass(slots=True)
 class RunObjects:
-    """What was seen of objects of the run. Nothing here is taken back where the interpretation begins again.
+    """Observations about objects of the run. Nothing here is taken back where the interpretation begins again.
 
     ``changes`` counts the ops that may have changed one. ``defaults``: one may be a ``defaultdict``, which reading an
     item changes. ``inner`` are the addresses of those that may be in another one. ``copies`` are lists of what
@@ -232,7 +232,7 @@ class Machine:
         self.written: dict[Any, Any] = {} if written is None else written
         """Places outside the program that it writes, with what keeps their ids: they are read in the run alone."""
         self.reads_answers = False
-        """Whether fields of answers are read by ops that passes may move: nothing else holds the objects."""
+        """True if ops that passes may move read fields of answers: nothing else holds the objects."""
         self.makers: dict[Any, Any] = {}
         """Makers of objects of the user's classes, as host functions."""
         self.variables: dict[tuple[int, str], Any] = {}
@@ -245,25 +245,25 @@ class Machine:
         self.host_counts: dict[str, int] = {}
         self.activations: list[Activation] = []
         self.attempts = 0
-        """How many pieces are under way for which there is another way to capture them."""
+        """The number of pieces under way that can be captured in another way too."""
         self.writes = 0
-        """How many calls so far may have changed data of the user's."""
+        """The number of calls so far that may have changed data of the user."""
         self.protected = 0
-        """How many constructs are open that look at exceptions."""
+        """The number of open constructs that handle exceptions."""
         self.catches_base = 0
-        """How many of them look at every exception, ``KeyboardInterrupt`` and the like among them."""
+        """The number of those that handle every exception, ``KeyboardInterrupt`` included."""
         self.taken: list[Classes | None] = []
-        """The classes of exceptions that each of them looks at; None: all."""
+        """The classes of exceptions that each of them handles; None: all."""
         self.try_marks: list[int] = []
-        """How many role blocks were open where each of them began."""
+        """The number of role blocks that were open where each of them began."""
         self.handled: list[Raised] = []
         """The exceptions whose handlers have begun, outermost first."""
         self.guarded_returns = 0
-        """How many constructs are open that look at returns (``finally``, ``with``)."""
+        """The number of open constructs that handle returns (``finally``, ``with``)."""
         self.turns: list[RoleTurn] = []
         """The role blocks that are open, innermost last."""
         self.turn_marks: dict[int, int] = {}
-        """How many of them were open where a loop, a call or a ``try`` began, by what its exits leave for."""
+        """The number of them that were open where a loop, a call or a ``try`` began, by the target of its exits."""
         self.watched: list[tuple[int, Ref]] = []
         """Addresses of lists and dicts of which an iterator holds the items as they are now, and the iterator."""
         self.objects = RunObjects()
@@ -272,7 +272,7 @@ class Machine:
         self.functions: dict[Any, Callable[..., Abstract]] = {}
         """Functions of the languages of the programs that are interpreted (``lmc.frontend.handles.language``)."""
         self.has_arrays = False
-        """Whether there are branches that only a run counts."""
+        """True if there are branches that only a run counts."""
         self.array_loops: list[Any] = []
         """The loops under way that may go over them, outermost first (``lmc.frontend.handles.rows.Over``)."""
         self.loops = Loops()
@@ -365,7 +365,7 @@ class Machine:
 
     @contextmanager
     def giving(self, own: Collection[Place]) -> Generator[None]:
-        """What is reached through ``own`` alone becomes an object of the run."""
+        """Turn objects that are reached through ``own`` alone into objects of the run."""
         escaping = self.objects.escaping
         mark = len(escaping)
         escaping += own
@@ -604,7 +604,7 @@ class Machine:
         return otherwise()
 
     def attempt_small(self, first: Callable[[], T], otherwise: Callable[[], T]) -> T:
-        """The same where ``first`` may take so many steps and ops alone, and is given up where a break stands in it."""
+        """The same where ``first`` may take so many steps and ops alone, and is given up if it reaches a break."""
         around = self._most_steps, self._most_ops
         self._most_steps = min(self._most_steps, self._steps + MAX_INLINED_STEPS)
         self._most_ops = min(self._most_ops, self.graph.op_count + MAX_INLINED_OPS)
@@ -703,7 +703,7 @@ class Machine:
     def lifted(self, value: Any, given: Sequence[Any] = ()) -> Abstract:
         """Return what CPython made of known values: containers become the program's own.
 
-        Containers that stand in ``given``, the arguments, stay the objects that they are.
+        Containers that are in ``given``, the arguments, stay the objects that they are.
         """
         parts: dict[int, Any] = {}
         if type(value) in (list, tuple, dict, set):

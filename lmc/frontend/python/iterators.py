@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def _taken(machine: Machine, *given: Abstract) -> list[Abstract]:
-    """What an iterator takes the items of now, though Python takes them one by one."""
+    """Return iterables whose items an iterator takes at once, although Python takes them one by one."""
     found: list[Abstract] = []
     for each in given:
         cell = machine.cell(each)

@@ -226,7 +226,7 @@ def check_stored(machine: Machine, items: Sequence[Abstract], own: Abstract) -> 
 
 
 def grown(machine: Machine, value: Abstract, further: Sequence[Abstract], own: Abstract) -> Symbol:
-    """The value of the list ``own`` that goes on with more items."""
+    """Return the value of the list ``own`` with ``further`` items at its end."""
     check_stored(machine, further, own)
     more = pure(machine, "list", objects.handed_over(machine, further, own), raises=False)
     if not isinstance(value, Symbol):
