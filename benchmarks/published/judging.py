@@ -19,11 +19,10 @@ from jsonschema.validators import extend
 from llguidance import LLMatcher
 
 from benchmarks.published.drafts import validator_of
-from lmc.grammar.automata.examples import Sampler
-from lmc.grammar.compiling import compile_source
+from lmc.grammar.compiling import Source, compile_source
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free.matching import byte_tokenizer
-from lmc.grammar.sources import Source
+from lmc.grammar.facts import Sampler
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 

@@ -10,8 +10,7 @@ from lmc.grammar.automata.automaton import MAX_STATES, Automaton
 from lmc.grammar.facts import Facts, regular_facts, short_output
 from lmc.grammar.index.index import TokenIndex
 from lmc.grammar.index.indexing import build_index
-from lmc.grammar.index.masks import MAX_MASK_BYTES
-from lmc.grammar.index.states import State, StateTable
+from lmc.grammar.index.states import MAX_MASK_BYTES, State, StateTable
 from lmc.grammar.index.store import IndexStore
 from lmc.grammar.interface import Constraint
 from lmc.grammar.vocabulary.vocabulary import Vocabulary

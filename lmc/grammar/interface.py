@@ -9,7 +9,7 @@ from typing import Protocol
 from lmc.grammar.automata.automaton import MAX_STATES
 from lmc.grammar.facts import Facts
 from lmc.grammar.index.index import TokenIndex
-from lmc.grammar.index.masks import Words
+from lmc.grammar.index.states import Words
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.grammar.automata.automaton import Automaton
-from lmc.grammar.index import checks
-from lmc.grammar.index.checks import check_index
+from lmc.grammar.index import store
 from lmc.grammar.index.index import TokenIndex
 from lmc.grammar.index.indexing import build_index
+from lmc.grammar.index.store import check_index
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from tests.grammar.test_index import NATIVE, device_step
 from tests.grammar.token_cases import byte_tokens
@@ -23,7 +23,7 @@ def sample() -> TokenIndex:
 def checked(index: TokenIndex, native: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if not native:
-            patch.setattr(checks, "library", lambda: None)
+            patch.setattr(store, "library", lambda: None)
         check_index(index, (257,))
 
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar.index import columns as module
-from lmc.grammar.index.columns import Columns, byte_columns, forced_bytes
+from lmc.grammar.index import indexing as module
+from lmc.grammar.index.indexing import Columns, byte_columns, forced_bytes
 from lmc.grammar.native.library import library
 from tests.grammar.token_cases import random_rows
 

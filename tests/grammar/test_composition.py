@@ -3,10 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.grammar.index import composition, tables
-from lmc.grammar.index.columns import byte_columns
-from lmc.grammar.index.composition import token_table
-from lmc.grammar.index.tables import COLUMN, END, NEVER, TransitionTable
+from lmc.grammar.index import indexing
+from lmc.grammar.index.index import COLUMN, END, NEVER
+from lmc.grammar.index.indexing import TransitionTable, byte_columns, token_table
 from lmc.grammar.index.trie import Trie
 from lmc.grammar.native.library import library
 from lmc.ir.errors import ConstraintError
@@ -25,7 +24,7 @@ def made(trie: Trie, rows: np.ndarray, accepting: np.ndarray, native: bool) -> T
     columns = byte_columns(rows)
     with pytest.MonkeyPatch.context() as patch:
         if not native:
-            patch.setattr(composition, "library", lambda: None)
+            patch.setattr(indexing, "library", lambda: None)
         return token_table(trie, columns, accepting[columns.order], all_bytes=True)
 
 
@@ -160,11 +159,9 @@ def test_tokens_that_come_to_the_same_by_different_ways_are_one_class(native: bo
 
 
 @pytest.mark.parametrize("native", NATIVE)
-@pytest.mark.parametrize(
-    ("module", "budget"), [(composition, "MAX_WORK"), (tables, "MAX_WORK"), (tables, "MAX_ENTRIES")]
-)
-def test_a_table_that_is_too_large_is_refused(native: bool, module, budget: str, monkeypatch) -> None:
+@pytest.mark.parametrize("budget", ["MAX_WORK", "MAX_ROWS", "MAX_ENTRIES"])
+def test_a_table_that_is_too_large_is_refused(native: bool, budget: str, monkeypatch) -> None:
     rows, accepting = without_dead_ends(random_rows(5, 50, 50, 0.9, 5), 5)
-    monkeypatch.setattr(module, budget, 100)
+    monkeypatch.setattr(indexing, budget, 100)
     with pytest.raises(ConstraintError, match=r"too large\n  remedy: use it without building the index"):
         made(random_trie(5, 40), rows, accepting, native)

@@ -11,7 +11,7 @@ from lmc.grammar import constraint as module
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.compiling import compile
 from lmc.grammar.constraint import RegularConstraint
-from lmc.grammar.index import dead_ends, states
+from lmc.grammar.index import states
 from lmc.grammar.index.states import State
 from lmc.grammar.index.store import IndexStore
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
@@ -311,7 +311,7 @@ def test_a_vocabulary_without_all_bytes_has_no_dead_ends() -> None:
 
 
 def test_a_search_for_an_end_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_ends, "MAX_SEARCHED", 20)
+    monkeypatch.setattr(states, "MAX_SEARCHED", 20)
     vocabulary = Vocabulary([b"a", b"b"])
 
     def root(arena):
@@ -321,11 +321,11 @@ def test_a_search_for_an_end_that_takes_too_long_is_refused(monkeypatch: pytest.
         ConstraintError, match=r"by looking at 20 states\n  remedy: use a vocabulary with a token for each"
     ):
         RegularConstraint(arranged(root), vocabulary, "digest")
-    monkeypatch.setattr(dead_ends, "MAX_SEARCHED", 100)
-    monkeypatch.setattr(dead_ends, "MAX_WORK", 5)
+    monkeypatch.setattr(states, "MAX_SEARCHED", 100)
+    monkeypatch.setattr(states, "MAX_WORK", 5)
     with pytest.raises(ConstraintError, match=r"by looking at \d states"):
         RegularConstraint(arranged(root), vocabulary, "digest")
-    monkeypatch.setattr(dead_ends, "MAX_WORK", 10_000)
+    monkeypatch.setattr(states, "MAX_WORK", 10_000)
     with pytest.raises(ConstraintError, match="no output of this constraint can be written with this vocabulary"):
         RegularConstraint(arranged(root), vocabulary, "digest")
 

@@ -6,7 +6,7 @@ import pytest
 from lmc.grammar import regex
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.automata.building import Arena
-from lmc.grammar.automata.examples import Sampler
+from lmc.grammar.facts import Sampler
 
 
 def _automaton(pattern: str) -> Automaton:
@@ -38,5 +38,5 @@ def test_loops_are_left_and_options_come_up():
 
 
 def test_there_is_no_sample_where_the_end_is_out_of_reach(monkeypatch):
-    monkeypatch.setattr("lmc.grammar.automata.examples._MAX_STATES", 10)
+    monkeypatch.setattr("lmc.grammar.facts._MAX_STATES", 10)
     assert Sampler(_automaton("[ab]{5000}"), random.Random(0)).sample() is None

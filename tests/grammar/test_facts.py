@@ -8,7 +8,7 @@ import lmc.grammar.facts as module
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.compiling import compile
 from lmc.grammar.constraint import RegularConstraint
-from lmc.grammar.context_free.facts import MAX_DERIVED
+from lmc.grammar.context_free.constraint import MAX_DERIVED
 from lmc.grammar.facts import forced_share, shortest_in_index
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError

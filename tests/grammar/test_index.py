@@ -4,11 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.grammar.automata.automaton import Automaton
-from lmc.grammar.index import columns, composition
-from lmc.grammar.index.checks import check_index
-from lmc.grammar.index.index import DEAD, DeviceTables, TokenIndex, smallest
+from lmc.grammar.index import indexing
+from lmc.grammar.index.index import DEAD, END, NEVER, DeviceTables, TokenIndex, smallest
 from lmc.grammar.index.indexing import build_index
-from lmc.grammar.index.tables import END, NEVER
+from lmc.grammar.index.store import check_index
 from lmc.grammar.native.library import library
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
@@ -20,8 +19,7 @@ NATIVE = [pytest.param(True, marks=pytest.mark.skipif(library() is None, reason=
 def built(automaton: Automaton, vocabulary: Vocabulary, native: bool = True) -> TokenIndex:
     with pytest.MonkeyPatch.context() as patch:
         if not native:
-            for each in (columns, composition):
-                patch.setattr(each, "library", lambda: None)
+            patch.setattr(indexing, "library", lambda: None)
         return build_index(automaton, vocabulary)
 
 

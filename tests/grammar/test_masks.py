@@ -3,8 +3,8 @@ import gc
 import numpy as np
 import pytest
 
-from lmc.grammar.index import masks as module
-from lmc.grammar.index.masks import Masks, Words
+from lmc.grammar.index import states as module
+from lmc.grammar.index.states import Masks, Words
 
 
 class Holding:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lmc.grammar import Vocabulary, sharing
+from lmc.grammar.compiling import Source
 from lmc.grammar.index.store import IndexFolder
 from lmc.grammar.sharing import DTYPES, ConstraintCache, checked_digest, source_of
-from lmc.grammar.sources import Source
 from lmc.ir.errors import ConstraintError, InputError
 
 BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], special_ids=[256], eos_id=256)

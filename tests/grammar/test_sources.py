@@ -5,7 +5,7 @@ import json
 import pydantic
 import pytest
 
-from lmc.grammar.sources import Source
+from lmc.grammar.compiling import Source
 from lmc.ir.errors import ConstraintError
 
 

@@ -15,10 +15,9 @@ from lmc.driver.options import Options
 from lmc.driver.programs import load_program
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.registry import load_tokenizer
-from lmc.grammar.compiling import compile_source, remark_of
+from lmc.grammar.compiling import Source, Whitespace, compile_source, remark_of
 from lmc.grammar.facts import Facts
 from lmc.grammar.sharing import source_of
-from lmc.grammar.sources import Source, Whitespace
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError, Location
 from lmc.ir.wording import with_article

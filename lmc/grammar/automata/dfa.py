@@ -8,7 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.grammar.automata.spans import ranges
+
+def ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.intp]:
+    """The numbers ``start`` to ``start + count`` of each pair, one after the other."""
+    total = int(counts.sum())
+    return np.repeat(starts - (np.cumsum(counts) - counts), counts).astype(np.intp) + np.arange(total)
+
 
 _MAX_STEPS_TO_MINIMISE = 300_000
 _ROUND = 2_000  # steps that a round of array operations takes at least

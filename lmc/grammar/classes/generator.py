@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 import zoneinfo
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -11,13 +12,122 @@ from typing import Any, cast
 
 import pydantic
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, PydanticJsonSchemaWarning
-from pydantic.types import Base64Encoder, Base64UrlEncoder
+from pydantic.types import Base64Encoder, Base64UrlEncoder, EncodedBytes, EncodedStr
 from pydantic_core import SchemaValidator, core_schema, to_json
 
-from lmc.grammar.classes import numbers, patterns, times
-from lmc.grammar.classes.cores import Core, Encoded, function_of, is_hashable
-from lmc.grammar.classes.errors import UnsupportedTypeError
-from lmc.grammar.classes.keys import is_spelled_once, key_schema
+from lmc.grammar.classes import scalars
+from lmc.grammar.classes.scalars import UnsupportedTypeError
+
+Core = Mapping[str, Any]
+"""A description for pydantic's core: its ``type`` and what belongs to it."""
+
+# Where the description stands of what a value is read as from JSON.
+_INNER = {"lax-or-strict": "lax_schema", "json-or-python": "json_schema"}
+_WRAPPERS = ("function-after", "function-before", "function-wrap", "default", "nullable", "custom-error")
+
+
+def function_of(core: Core) -> Callable[..., Any]:
+    """The function of a validator."""
+    return core["function"]["function"]
+
+
+class Encoded:
+    """The type below validators of lengths: ``kind`` is the type at the bottom, ``encoder`` that of encoded bytes.
+
+    ``low`` and ``high`` bound the length of the decoded value.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self.encoder: type[Any] | None = None
+        self.low, self.high = 0, None
+        while core["type"] in _INNER or core["type"] == "function-after":
+            if core["type"] == "function-after":
+                self._look_at(function_of(core))
+            core = core[_INNER.get(core["type"], "schema")]
+        self.kind: str = core["type"]
+
+    def _look_at(self, function: Callable[..., Any]) -> None:
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, EncodedBytes | EncodedStr):
+            self.encoder = owner.encoder
+        elif isinstance(function, functools.partial):
+            self.low = max(self.low, function.keywords.get("min_length", 0))
+            bounds = [bound for bound in (self.high, function.keywords.get("max_length")) if bound is not None]
+            self.high = min(bounds, default=None)
+
+
+def is_hashable(core: Core, definitions: Mapping[str, Core]) -> bool:
+    """Return True if every value of a type has a hash; an unknown type counts as hashable."""
+    kind = core.get("type")
+    if kind in ("list", "set", "dict", "typed-dict", "generator", "deque", "counter", "ordered-dict"):
+        return False
+    if kind in ("model", "dataclass"):
+        return core["cls"].__hash__ is not None
+    if kind == "definition-ref":
+        return core["schema_ref"] not in definitions or is_hashable(definitions[core["schema_ref"]], definitions)
+    parts: Iterable[Core] = ()
+    if kind == "tuple":
+        parts = core["items_schema"]
+    elif kind == "union":
+        parts = [choice[0] if isinstance(choice, tuple) else choice for choice in core["choices"]]
+    elif kind == "tagged-union":
+        parts = core["choices"].values()
+    elif kind in _INNER or kind in _WRAPPERS:
+        parts = [core[_INNER.get(kind, "schema")]]
+    return all(is_hashable(part, definitions) for part in parts)
+
+
+JsonSchema = dict[str, Any]
+_SCALAR_TYPES = ("integer", "number", "boolean")
+
+
+def key_schema(schema: JsonSchema, resolve: Callable[[JsonSchema], JsonSchema]) -> JsonSchema | None:
+    """Return a schema for the texts that are keys of the type that ``schema`` describes; None if any text is.
+
+    Raises ``UnsupportedTypeError`` for types without a text form.
+    """
+    plain = {name: value for name, value in resolve(schema).items() if name not in ("title", "description")}
+    choices = plain.get("anyOf") or plain.get("oneOf")
+    if choices is not None:
+        return _any_of(choices, resolve)
+    kind = plain.get("type")
+    if kind in _SCALAR_TYPES:
+        return {"contentMediaType": "application/json", "contentSchema": plain}
+    if kind == "string" or "enum" in plain or "const" in plain:
+        return None if plain == {"type": "string"} else plain
+    if not plain:
+        return None
+    raise UnsupportedTypeError(f"keys of a dict that are of type {kind}: no text stands for one", "use another type")
+
+
+def _any_of(choices: list[JsonSchema], resolve: Callable[[JsonSchema], JsonSchema]) -> JsonSchema | None:
+    found: list[JsonSchema] = []
+    refused: UnsupportedTypeError | None = None
+    for choice in choices:
+        try:
+            made = key_schema(choice, resolve)
+        except UnsupportedTypeError as error:
+            refused = error
+            continue
+        if made is None:
+            return None
+        found.append(made)
+    if not found:
+        raise refused or UnsupportedTypeError("keys of a dict out of an empty union", "use another type")
+    return {"anyOf": found}
+
+
+def is_spelled_once(schema: JsonSchema | None) -> bool:
+    """Return True if different texts are different keys."""
+    if schema is None:
+        return True
+    if "anyOf" in schema:
+        return False
+    inner = schema.get("contentSchema")
+    if inner is not None:
+        return inner["type"] in ("integer", "boolean")
+    return schema.get("format") in (None, "date")
+
 
 _IS_URL = {Base64Encoder: False, Base64UrlEncoder: True}
 _LENGTHS = ("minLength", "maxLength")
@@ -73,58 +183,58 @@ class _ClassSchema(GenerateJsonSchema):
         made = super().str_schema(schema)
         more: list[str] = []
         if "pattern" in schema:
-            made["pattern"], is_rough = patterns.of_pydantic(schema["pattern"])
-            more += [patterns.ASCII] if is_rough else []
+            made["pattern"], is_rough = scalars.of_pydantic(schema["pattern"])
+            more += [scalars.ASCII] if is_rough else []
         if cast(Core, schema).get("ascii_only"):
-            more.append(patterns.ASCII)
+            more.append(scalars.ASCII)
         if schema.get("strip_whitespace", self._config.str_strip_whitespace) and {*made} & {"minLength", "pattern"}:
-            more.append(patterns.STRIPPED)
-        return patterns.with_patterns(made, more)
+            more.append(scalars.STRIPPED)
+        return scalars.with_patterns(made, more)
 
     def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
         low, high = schema.get("min_length") or 0, schema.get("max_length")
         match self._config.val_json_bytes:
             case "base64":
-                pattern = patterns.base64(low, high, is_url=True, is_ascii=False)
+                pattern = scalars.base64(low, high, is_url=True, is_ascii=False)
                 return {"type": "string", "format": "base64url", "pattern": pattern}
             case "hex":
                 return {"type": "string", "pattern": f"^(?:[0-9a-f]{{2}}){{{low},{'' if high is None else high}}}$"}
             case _:
                 made: JsonSchemaValue = {"type": "string", "format": "binary"}
                 self.update_with_validations(made, schema, self.ValidationsMapping.bytes)
-                return patterns.with_patterns(made, [patterns.ASCII] if {*made} & {*_LENGTHS} else [])
+                return scalars.with_patterns(made, [scalars.ASCII] if {*made} & {*_LENGTHS} else [])
 
     def url_schema(self, schema: core_schema.UrlSchema) -> JsonSchemaValue:
-        return patterns.url(super().url_schema(schema), cast(Core, schema))
+        return scalars.url(super().url_schema(schema), cast(Core, schema))
 
     def multi_host_url_schema(self, schema: core_schema.MultiHostUrlSchema) -> JsonSchemaValue:
-        return patterns.url(super().multi_host_url_schema(schema), cast(Core, schema))
+        return scalars.url(super().multi_host_url_schema(schema), cast(Core, schema))
 
     # Numbers and times
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
-        return numbers.float_schema(super().float_schema(schema))
+        return scalars.float_schema(super().float_schema(schema))
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        return numbers.decimal_schema(cast(Core, schema))
+        return scalars.decimal_schema(cast(Core, schema))
 
     def fraction_schema(self, schema: Any) -> JsonSchemaValue:
-        return numbers.fraction_schema(schema)
+        return scalars.fraction_schema(schema)
 
     def complex_schema(self, schema: core_schema.ComplexSchema) -> JsonSchemaValue:
-        return super().complex_schema(schema) | numbers.complex_schema()
+        return super().complex_schema(schema) | scalars.complex_schema()
 
     def date_schema(self, schema: core_schema.DateSchema) -> JsonSchemaValue:
-        return times.date_schema(cast(Core, schema))
+        return scalars.date_schema(cast(Core, schema))
 
     def time_schema(self, schema: core_schema.TimeSchema) -> JsonSchemaValue:
-        return times.time_schema(cast(Core, schema))
+        return scalars.time_schema(cast(Core, schema))
 
     def datetime_schema(self, schema: core_schema.DatetimeSchema) -> JsonSchemaValue:
-        return times.datetime_schema(cast(Core, schema))
+        return scalars.datetime_schema(cast(Core, schema))
 
     def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
-        return times.timedelta_schema(cast(Core, schema))
+        return scalars.timedelta_schema(cast(Core, schema))
 
     # Lists of values
 
@@ -224,7 +334,7 @@ class _ClassSchema(GenerateJsonSchema):
         if getattr(function, "__qualname__", "").startswith("PathType."):
             raise UnsupportedTypeError("which paths there are is known when they are read", "use pathlib.Path")
         if getattr(function, "__self__", None) is pydantic.ByteSize:
-            return numbers.byte_size_schema(pydantic.ByteSize.byte_sizes)
+            return scalars.byte_size_schema(pydantic.ByteSize.byte_sizes)
         return super().function_after_schema(schema)
 
     def custom_error_schema(self, schema: core_schema.CustomErrorSchema) -> JsonSchemaValue:
@@ -252,9 +362,9 @@ class _ClassSchema(GenerateJsonSchema):
         if encoded.encoder in _IS_URL:
             is_ascii, is_url = encoded.kind == "str", _IS_URL[encoded.encoder]
             made = {name: value for name, value in made.items() if name not in updates}
-            return {**made, "pattern": patterns.base64(encoded.low, encoded.high, is_url=is_url, is_ascii=is_ascii)}
+            return {**made, "pattern": scalars.base64(encoded.low, encoded.high, is_url=is_url, is_ascii=is_ascii)}
         if encoded.kind == "bytes" and "maxLength" in updates:
-            return patterns.with_patterns(made, [patterns.ASCII])
+            return scalars.with_patterns(made, [scalars.ASCII])
         return made
 
 

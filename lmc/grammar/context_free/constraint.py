@@ -5,26 +5,54 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
-from lmc.grammar.context_free.collapsing import regular_node
 from lmc.grammar.context_free.derivations import Derivations
-from lmc.grammar.context_free.emission import emit
-from lmc.grammar.context_free.facts import context_free_facts
 from lmc.grammar.context_free.lowering import rules_of_grammar
-from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, first_bytes, tokenizer_of
-from lmc.grammar.context_free.rules import RuleSet
-from lmc.grammar.context_free.traps import find_trap
-from lmc.grammar.facts import Facts
-from lmc.grammar.index.composition import unwritable
-from lmc.grammar.index.masks import MAX_MASK_BYTES, Masks, Words
+from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, emit, first_bytes, tokenizer_of
+from lmc.grammar.context_free.rules import RuleSet, find_trap, regular_node
+from lmc.grammar.facts import SEEDS, Facts, decoded, forced_share, if_quick
+from lmc.grammar.index.indexing import unwritable
+from lmc.grammar.index.states import MAX_MASK_BYTES, Masks, Words
 from lmc.grammar.interface import Constraint
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
+
+MAX_DERIVED = 4_000  # bytes of examples of a grammar, after which no other is tried; of one that is walked
+
+
+def context_free_facts(constraint: Constraint, derivations: Derivations) -> Facts:
+    """Return the facts of a context-free constraint with such outputs. The caller holds its lock."""
+    example = if_quick(lambda: next(filter(constraint.matches, _derived(derivations)), None))
+    only = if_quick(lambda: derivations.only)
+    share = None
+    if example is not None and len(example) <= MAX_DERIVED:  # a step of a parser costs more, the more came before it
+        share = forced_share(constraint.start(), constraint.vocabulary, example)
+    return Facts(
+        "context-free",
+        constraint.digest,
+        longest_tokens=if_quick(lambda: derivations.longest),
+        only=decoded(only),
+        example=decoded(example),
+        forced_share=share,
+    )
+
+
+def _derived(derivations: Derivations) -> list[bytes]:
+    """Return texts of a grammar, the most telling ones first."""
+    texts: list[bytes] = []
+    for seed, spaced in product(range(SEEDS), (False, True)):
+        if sum(map(len, texts)) > MAX_DERIVED:
+            break
+        texts.append(derivations.example(seed, spaced=spaced))
+    texts.sort(key=lambda text: (len(text) > 80, -len(text) if len(text) <= 80 else len(text)))
+    return [*texts, derivations.shortest()]
+
 
 _STATES_KEPT = 2_048  # the last ones used, whoever holds them
 _MATCHERS_KEPT = 96  # of two kinds; each has some 100 kB

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterable
 
 from lmc.grammar.automata.automaton import Automaton
-from lmc.grammar.automata.examples import Sampler
 from lmc.grammar.automata.nodes import Node, longest_length
 from lmc.grammar.context_free.rules import Alternative, Repetition, RuleSet, Symbol, base
+from lmc.grammar.facts import Sampler
 from lmc.ir.cached import cached_property
 
 _DEPTH = 6  # of rules in rules, from where on an example takes the shortest way

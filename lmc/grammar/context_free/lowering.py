@@ -10,9 +10,7 @@ from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.automata.derivatives import Derivatives
 from lmc.grammar.automata.nodes import Node
-from lmc.grammar.context_free.reading import read_grammar
-from lmc.grammar.context_free.rules import Alternative, Repetition, RuleSet, Symbol
-from lmc.grammar.context_free.syntax import (
+from lmc.grammar.context_free.reading import (
     Expression,
     Grammar,
     Literal,
@@ -24,8 +22,10 @@ from lmc.grammar.context_free.syntax import (
     RuleSequence,
     TerminalPattern,
     is_terminal,
+    read_grammar,
     refusal,
 )
+from lmc.grammar.context_free.rules import Alternative, Repetition, RuleSet, Symbol
 from lmc.ir.errors import ConstraintError
 
 START = "start"

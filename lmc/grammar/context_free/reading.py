@@ -1,4 +1,4 @@
-"""The parser of Lark's grammar notation: https://lark-parser.readthedocs.io/en/stable/grammar.html.
+"""Grammars in Lark's notation: https://lark-parser.readthedocs.io/en/stable/grammar.html.
 
 Syntax that shapes the parse tree (aliases, ``?``, ``!``, priorities) is read and has no meaning here: only the
 texts of a grammar matter.
@@ -7,24 +7,201 @@ texts of a grammar matter.
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
 
-from lmc.grammar.context_free.common import COMMON
-from lmc.grammar.context_free.scanning import Token, remedy_for, scan
-from lmc.grammar.context_free.syntax import (
-    Expression,
-    Grammar,
-    Literal,
-    Name,
-    Range,
-    RuleChoice,
-    RuleDefinition,
-    RuleRepeat,
-    RuleSequence,
-    TerminalPattern,
-    is_terminal,
-    refusal,
+from lmc.ir.errors import ConstraintError
+
+_SHOWN = 60  # characters of a line in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A text in quotes; ``flags`` are letters, "i" or none."""
+
+    text: str
+    flags: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalPattern:
+    """A regular expression between slashes; its text begins at ``position`` + 1 of the grammar."""
+
+    text: str
+    flags: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """One character from ``first`` to ``last``, both in it."""
+
+    first: str
+    last: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A rule or terminal; ``arguments`` are those of a template."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSequence:
+    """One part after the other; without parts nothing at all."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChoice:
+    """Any of at least two alternatives."""
+
+    alternatives: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRepeat:
+    """The part ``low`` to ``high`` times (None: without end)."""
+
+    part: Expression
+    low: int
+    high: int | None
+
+
+Expression = Literal | TerminalPattern | Range | Name | RuleSequence | RuleChoice | RuleRepeat
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDefinition:
+    """A rule (small letters) or a terminal (capitals); ``parameters`` are those of a template."""
+
+    name: str
+    parameters: tuple[str, ...]
+    expression: Expression
+    position: int
+
+
+@dataclass(slots=True)
+class Grammar:
+    """All definitions by name, and what may stand between terminals. ``text`` is where positions count."""
+
+    text: str
+    definitions: dict[str, RuleDefinition] = field(default_factory=dict[str, RuleDefinition])
+    ignored: list[Expression] = field(default_factory=list[Expression])
+
+
+def is_terminal(name: str) -> bool:
+    """Return True for the name of a terminal: its letters are capitals."""
+    return name.lstrip("_")[:1].isupper()
+
+
+def refusal(text: str, position: int, problem: str, remedy: str) -> ConstraintError:
+    """The error for what stands at ``position`` of a grammar (its end, where that is behind it)."""
+    start = text.rfind("\n", 0, position) + 1
+    line, column = text.count("\n", 0, position) + 1, position - start + 1
+    shown = text[start:].split("\n", 1)[0]
+    if len(shown) > _SHOWN:
+        first = max(0, min(column - 1 - _SHOWN // 2, len(shown) - _SHOWN))
+        last = first + _SHOWN
+        shown = f"{'…' if first else ''}{shown[first:last]}{'…' if last < len(shown) else ''}"
+    where = f"grammar, line {line}, column {column}"
+    return ConstraintError(f"{where}: {problem}, in `{shown.strip()}`", remedy=remedy, position=position)
+
+
+_INT = "[0-9]+"
+_DECIMAL = rf"(?:{_INT}\.[0-9]*|\.{_INT})"
+_EXPONENT = rf"[eE][+-]?{_INT}"
+_FLOAT = rf"(?:{_INT}{_EXPONENT}|{_DECIMAL}(?:{_EXPONENT})?)"
+_NUMBER = rf"(?:{_FLOAT}|{_INT})"
+
+# The terminals of Lark's library `common`, as patterns of lmc's dialect. Three of Lark's own (ESCAPED_STRING, C_COMMENT
+# and what they are made of) say with look-around and lazy quantifiers where a match ends; here it ends by itself.
+COMMON: dict[str, str] = {
+    "DIGIT": "[0-9]",
+    "HEXDIGIT": "[a-fA-F0-9]",
+    "INT": _INT,
+    "SIGNED_INT": rf"[+-]?{_INT}",
+    "DECIMAL": _DECIMAL,
+    "FLOAT": _FLOAT,
+    "SIGNED_FLOAT": rf"[+-]?{_FLOAT}",
+    "NUMBER": _NUMBER,
+    "SIGNED_NUMBER": rf"[+-]?{_NUMBER}",
+    "ESCAPED_STRING": r'"(?:[^"\\\n]|\\[^\n])*"',
+    "LCASE_LETTER": "[a-z]",
+    "UCASE_LETTER": "[A-Z]",
+    "LETTER": "[a-zA-Z]",
+    "WORD": "[a-zA-Z]+",
+    "CNAME": "[_a-zA-Z][_a-zA-Z0-9]*",
+    "WS_INLINE": r"[ \t]+",
+    "WS": r"[ \t\f\r\n]+",
+    "CR": r"\r",
+    "LF": r"\n",
+    "NEWLINE": r"(?:\r?\n)+",
+    "SH_COMMENT": r"#[^\n]*",
+    "CPP_COMMENT": r"//[^\n]*",
+    "C_COMMENT": r"/\*(?:[^*]|\*+[^*/])*\*+/",
+    "SQL_COMMENT": r"--[^\n]*",
+}
+
+
+_TOKENS = re.compile(
+    r"""
+    (?P<SPACE>[ \t]+ | (?://|\#)[^\n]*)
+  | (?P<NEWLINE>\r?\n)
+  | (?P<STRING>"(?:[^"\\\n]|\\[^\n])*"i?)
+  | (?P<PATTERN>/(?![/*])(?:[^/\\\n]|\\[^\n])+/[imslux]*)
+  | (?P<STATEMENT>%[a-z]+)
+  | (?P<NAME>[!?]{0,2}(?:_?[a-z][_a-z0-9]*|_?[A-Z][_A-Z0-9]*))
+  | (?P<NUMBER>-?[0-9]+)
+  | (?P<SIGN>->|\.\.|[:|()\[\]{},.~*+?])
+    """,
+    re.VERBOSE,
 )
+_REMEDIES = {
+    "{": "repeats are written ~2 or ~2..5",
+    "<": "special tokens are never part of an output; leave them out",
+    "&": "write the intersection out as one pattern",
+    "@": "one grammar has to hold all rules",
+    "'": 'write texts in double quotes: "text"',
+    "/": "write // as a comment, a pattern as /…/ in one line, and a slash in it as \\/",
+    '"': 'close the text with " in the same line',
+}
+
+
+class Token(NamedTuple):
+    """A piece of a grammar; signs and brackets are kinds of their own."""
+
+    kind: str
+    text: str
+    position: int
+
+
+def scan(text: str) -> list[Token]:
+    """The tokens of a grammar, without spaces and comments; the last is of the kind END. Raises ``ConstraintError``."""
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        match = _TOKENS.match(text, at)
+        if match is None:
+            raise refusal(text, at, f"{text[at]!r} is not Lark's syntax", remedy_for(text[at]))
+        kind = match.lastgroup or ""
+        if kind != "SPACE":
+            tokens.append(Token(match[0] if kind == "SIGN" else kind, match[0], at))
+        at = match.end()
+    tokens.append(Token("END", "", at))
+    return tokens
+
+
+def remedy_for(text: str) -> str:
+    """Return the remedy for a misplaced text."""
+    return _REMEDIES.get(text[:1], "see Lark's grammar reference")
+
 
 MAX_TEXT = 200_000
 MAX_NESTING = 60

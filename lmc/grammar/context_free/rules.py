@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.derivatives import Derivatives
 from lmc.grammar.automata.nodes import Node
 from lmc.ir.cached import cached_property
@@ -203,3 +204,158 @@ class RuleSet:
 def base(symbol: Symbol) -> str | Node:
     """The rule or terminal of a symbol, repeated or not."""
     return symbol.symbol if isinstance(symbol, Repetition) else symbol
+
+
+def regular_node(rules: RuleSet) -> Node | None:
+    """The node of trimmed, non-empty rules; None where they nest, or where something is ignored between terminals.
+
+    A rule may refer to itself at one end of its alternatives, at the same end in all of them: that is a repetition.
+    None too where the node would be too large: rules with many uses are expanded in each of them.
+    """
+    if rules.skipped is not None:
+        return None
+    try:
+        return _node(rules, Arena())  # with a budget of its own
+    except ConstraintError:
+        return None
+
+
+def _node(rules: RuleSet, arena: Arena) -> Node | None:
+    made: dict[str, Node] = {}
+    open_rules: set[str] = set()
+    stack = [rules.start]
+    while stack:
+        name = stack[-1]
+        inner = (base(symbol) for each in rules.alternatives[name] for symbol in each)
+        missing = [each for each in inner if isinstance(each, str) and each != name and each not in made]
+        if name in made or not missing:
+            stack.pop()
+            if name not in made:
+                node = _solved(name, rules.alternatives[name], made, arena)
+                if node is None:
+                    return None
+                made[name] = node
+        elif open_rules.intersection(missing):
+            return None
+        else:
+            open_rules.add(name)
+            stack += missing
+    return made[rules.start]
+
+
+def _solved(name: str, alternatives: list[Alternative], made: dict[str, Node], arena: Arena) -> Node | None:
+    """A rule whose other rules are made. After Arden: the texts of `A: A x | y` are those of `y x*`."""
+    others: list[Node] = []
+    repeated: list[Node] = []
+    ends: set[bool] = set()
+    for each in alternatives:
+        if all(base(symbol) != name for symbol in each):
+            others.append(_row(each, made, arena))
+            continue
+        for rest, at_start in ((each[1:], True), (each[:-1], False)):
+            if each[0 if at_start else -1] == name and all(base(symbol) != name for symbol in rest):
+                repeated.append(_row(rest, made, arena))
+                ends.add(at_start)
+                break
+        else:
+            return None
+    if len(ends) > 1:
+        return None
+    more = arena.repeat(arena.union(repeated), 0, None)
+    other = arena.union(others)
+    return arena.concat(other, more) if ends == {True} else arena.concat(more, other)
+
+
+def _row(alternative: Alternative, made: dict[str, Node], arena: Arena) -> Node:
+    parts: list[Node] = []
+    for symbol in alternative:
+        inner = base(symbol)
+        node = made[inner] if isinstance(inner, str) else inner
+        parts.append(arena.repeat(node, symbol.low, symbol.high) if isinstance(symbol, Repetition) else node)
+    return arena.concat(*parts)
+
+
+MAX_STATES = 2_000
+
+
+def find_trap(rules: RuleSet) -> tuple[Node, int] | None:
+    """A terminal that can't be left at one of its places, and the bytes (as a set) that would have to follow there.
+
+    The lexer is greedy, so a terminal that takes all that may follow never ends.
+
+    None: there is none, or none whose states can be searched within ``MAX_STATES``. Takes trimmed rules.
+    """
+    follows, ends = _follows(rules)
+    for name, index, place in _places(rules):
+        node = base(place[index])
+        if isinstance(node, str):
+            continue
+        after = _after(rules, place, index)
+        may_end = all(map(rules.may_be_empty, place[index + 1 :]))
+        if may_end and ends[name]:
+            continue
+        if may_end:
+            after |= follows[name]
+        if rules.skipped is not None:
+            after |= rules.begins_with(rules.skipped)
+        if not _can_leave(node, after, rules.derivatives):
+            return node, after
+    return None
+
+
+def _places(rules: RuleSet) -> Iterator[tuple[str, int, tuple[str | Node | Repetition, ...]]]:
+    for name, alternatives in rules.alternatives.items():
+        for place in alternatives:
+            for index in range(len(place)):
+                yield name, index, place
+
+
+def _after(rules: RuleSet, place: tuple[str | Node | Repetition, ...], index: int) -> int:
+    """The bytes that may follow a symbol within its alternative: the next ones, and itself where it repeats."""
+    symbol = place[index]
+    after = rules.first_of(place[index + 1 :])
+    if isinstance(symbol, Repetition) and symbol.high != 1:
+        after |= rules.first_of((symbol.symbol,))
+    return after
+
+
+def _follows(rules: RuleSet) -> tuple[dict[str, int], dict[str, bool]]:
+    """The bytes that may follow each rule, and whether the output may end there."""
+    follows = dict.fromkeys(rules.alternatives, 0)
+    ends = {name: name == rules.start for name in rules.alternatives}
+
+    def update(name: str) -> set[str]:
+        changed: set[str] = set()
+        for place in rules.alternatives[name]:
+            for index, symbol in enumerate(place):
+                inner = base(symbol)
+                if not isinstance(inner, str):
+                    continue
+                mask, end = follows[inner] | _after(rules, place, index), ends[inner]
+                if all(map(rules.may_be_empty, place[index + 1 :])):
+                    mask |= follows[name]
+                    end = end or ends[name]
+                if (mask, end) != (follows[inner], ends[inner]):
+                    follows[inner], ends[inner] = mask, end
+                    changed.add(inner)
+        return changed
+
+    rules.settle(update)
+    return follows, ends
+
+
+def _can_leave(node: Node, after: int, derivatives: Derivatives) -> bool:
+    """Return True if some text of the node may be followed by a byte that does not make it longer."""
+    known = {node}
+    waiting = [node]
+    while waiting and len(known) <= MAX_STATES:
+        state = waiting.pop()
+        longer = 0
+        for mask, target in derivatives.arcs(state):
+            longer |= mask
+            if target not in known:
+                known.add(target)
+                waiting.append(target)
+        if state.nullable and after & ~longer:
+            return True
+    return bool(waiting)

@@ -8,11 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.grammar.automata.spans import ranges
-from lmc.grammar.index.tables import COLUMN, END, NEVER
+from lmc.grammar.automata.dfa import ranges
 from lmc.ir.cached import cached_property
 
 DEAD = -1
+NEVER = 0  # the class of tokens that no state allows
+END = 1  # the class of EOS tokens, allowed where the output may end
+COLUMN = 32  # classes that are kept together, as in native/table.c
 _BIT_COUNTS = np.array([number.bit_count() for number in range(1 << 16)], np.uint8)
 
 Ints = NDArray[np.integer]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmc.grammar.automata.automaton import Automaton
+from lmc.grammar.automata.dfa import ranges
 from lmc.grammar.automata.runs import group_bits
-from lmc.grammar.automata.spans import ranges
 from lmc.grammar.native.library import library
 from lmc.ir.cached import cached_property
 

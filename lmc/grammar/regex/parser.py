@@ -9,10 +9,7 @@ from functools import lru_cache
 
 from lmc.grammar.automata import charsets
 from lmc.grammar.automata.charsets import CharSet
-from lmc.grammar.regex.escapes import ECMA_LINE_TERMINATORS, IGNORE_CASE, UNICODE, folded, read_escape
-from lmc.grammar.regex.groups import Opening, read_opening
-from lmc.grammar.regex.quantifiers import read_quantifier
-from lmc.grammar.regex.sets import read_set
+from lmc.grammar.regex.escapes import ECMA_LINE_TERMINATORS, IGNORE_CASE, UNICODE, folded, read_escape, read_set
 from lmc.grammar.regex.syntax import (
     EMPTY,
     Alternation,
@@ -28,6 +25,161 @@ from lmc.grammar.regex.syntax import (
     refusal,
 )
 from lmc.ir.errors import ConstraintError
+
+MAX_REPEAT = 2**32 - 2
+"""The largest number in ``{m,n}``, as in `re`."""
+
+Bounds = tuple[int, int | None]
+"""The least and the greatest number of repetitions (None: without end)."""
+
+_SIMPLE: dict[str, Bounds] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_BRACES = re.compile(r"\{([0-9]*)(?:(,)([0-9]*))?\}")
+
+
+def read_quantifier(pattern: str, start: int) -> tuple[Bounds | None, int]:
+    """The quantifier at ``start`` and where the pattern goes on; None for a brace that is a character.
+
+    Raises ``ConstraintError`` for bounds that are too large or the wrong way round, and for possessive ones.
+    """
+    bounds = _SIMPLE.get(pattern[start])
+    end = start + 1
+    if bounds is None:
+        found = _BRACES.match(pattern, start)
+        if found is None or found[0] == "{}":
+            return None, end
+        bounds, end = _bounds(found), found.end()
+    following = pattern[end : end + 1]
+    if following == "+":
+        remedy = "leave out the last +: all matches count here, however they are found"
+        raise refusal(pattern, start, end + 1 - start, "a possessive quantifier is not supported", remedy)
+    return bounds, end + (following == "?")  # a lazy one has the same language
+
+
+def _bounds(found: re.Match[str]) -> Bounds:
+    low = _number(found, 1) or 0
+    high = _number(found, 3) if found[2] else low
+    if high is not None and high < low:
+        raise _refusal(found, "a quantifier whose bounds are the wrong way round", "write the smaller one first")
+    return low, high
+
+
+def _number(found: re.Match[str], group: int) -> int | None:
+    if not found[group]:
+        return None
+    digits = found[group].lstrip("0")
+    if len(digits) > 10 or int(digits or "0") > MAX_REPEAT:
+        raise _refusal(found, f"a quantifier above {MAX_REPEAT}", "lower the bound, or leave out the upper one")
+    return int(digits or "0")
+
+
+def _refusal(found: re.Match[str], problem: str, remedy: str) -> ConstraintError:
+    return refusal(found.string, found.start(), len(found[0]), problem, remedy)
+
+
+_OPENING = re.compile(r"\(\?(?:P<(?P<name>[^>]*)>|(?P<flags>[a-zA-Z]*)(?P<off>-[a-zA-Z]*)?(?P<end>[:)]))")
+_ECMA_NAME = re.compile(r"\(\?<(?![=!])(?P<name>[^>]*)>")
+_COMMENT = re.compile(r"\(\?#[^)]*\)")
+_BACK_REFERENCE = re.compile(r"\(\?P=[^)]*\)?")
+
+_FLAGS = {letter: int(re.RegexFlag[letter.upper()]) for letter in "aimsux"}
+_TYPE_FLAGS = _FLAGS["a"] | _FLAGS["u"]
+
+_LOOK_REMEDY = "say with alternatives and sets what may stand there; what surrounds a place is not looked at"
+_REFUSED = {
+    "(?=": ("a look-ahead is not supported", _LOOK_REMEDY),
+    "(?!": ("a look-ahead is not supported", _LOOK_REMEDY),
+    "(?<=": ("a look-behind is not supported", _LOOK_REMEDY),
+    "(?<!": ("a look-behind is not supported", _LOOK_REMEDY),
+    "(?>": ("an atomic group is not supported", "write (?:…): all matches count here, however they are found"),
+    "(?(": ("a conditional is not supported", "write both cases out, each with what comes before it"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The start of a group, or flags for the rest of the pattern (``is_global``)."""
+
+    name: str | None = None
+    is_global: bool = False
+    added: int = 0
+    removed: int = 0
+
+    def applied_to(self, flags: int) -> int:
+        """The flags inside of it; ``a`` and ``u`` replace each other."""
+        if self.added & _TYPE_FLAGS:
+            flags &= ~_TYPE_FLAGS
+        return (flags | self.added) & ~self.removed
+
+
+_PLAIN = Opening()
+
+
+def read_opening(pattern: str, start: int, *, ecma: bool) -> tuple[Opening | None, int]:
+    """The opening at ``start``, None for a comment, and where the pattern goes on. Raises ``ConstraintError``."""
+    if not pattern.startswith("?", start + 1):
+        return _PLAIN, start + 1
+    if pattern.startswith("(?:", start):
+        return _PLAIN, start + 3
+    named = _ECMA_NAME.match(pattern, start) if ecma else None
+    found = named or _OPENING.match(pattern, start)
+    if found is None:
+        return None, _end_of_comment(pattern, start)
+    name = found["name"]
+    if name is None:
+        return _flags(pattern, found), found.end()
+    if not name.isidentifier():
+        remedy = "a name has letters, digits and underscores, and begins with no digit"
+        raise refusal(pattern, start, len(found[0]), "a group whose name is no identifier", remedy)
+    return Opening(name), found.end()
+
+
+def _end_of_comment(pattern: str, start: int) -> int:
+    """The end of what is no group; raises for all but a comment."""
+    comment = _COMMENT.match(pattern, start)
+    if comment is not None:
+        return comment.end()
+    if pattern.startswith("(?#", start):
+        raise refusal(pattern, start, len(pattern) - start, "a comment without its end", "close it with )")
+    for spelling, (problem, remedy) in _REFUSED.items():
+        if pattern.startswith(spelling, start):
+            raise refusal(pattern, start, len(spelling), problem, remedy)
+    reference = _BACK_REFERENCE.match(pattern, start)
+    if reference is not None:
+        remedy = "write out what may stand there: which text a group matched is beyond a regular language"
+        raise refusal(pattern, start, len(reference[0]), "a back-reference is not regular", remedy)
+    remedy = r"groups begin with (, (?:, (?P<name>, (?i: or (?#; write \( for the character"
+    raise refusal(pattern, start, 4, "a group of an unknown kind", remedy)
+
+
+def _flags(pattern: str, found: re.Match[str]) -> Opening:
+    on, off, is_global = found["flags"], found["off"], found["end"] == ")"
+    added, removed = _bits(pattern, found, on), _bits(pattern, found, (off or "")[1:])
+    problem = None
+    if added & _TYPE_FLAGS == _TYPE_FLAGS:
+        problem = "flags a and u exclude each other"
+    elif removed & _TYPE_FLAGS:
+        problem = "flags a and u can't be taken back, only replaced by each other"
+    elif added & removed:
+        problem = "a flag is set and taken back"
+    elif off == "-" or not (on or off):
+        problem = "flags without a letter"
+    elif is_global and off:
+        problem = "flags can be taken back for a group only"
+    if problem is not None:
+        remedy = "write (?i) at the start of the pattern, or (?i:…) or (?-i:…) around a part of it"
+        raise refusal(pattern, found.start(), len(found[0]), problem, remedy)
+    return Opening(is_global=is_global, added=added, removed=removed)
+
+
+def _bits(pattern: str, found: re.Match[str], letters: str) -> int:
+    bits = 0
+    for letter in letters:
+        if letter not in _FLAGS:
+            remedy = "flags are a, i, m, s, u and x"
+            raise refusal(pattern, found.start(), len(found[0]), f"an unknown flag {letter}", remedy)
+        bits |= _FLAGS[letter]
+    return bits
+
 
 MULTILINE, DOT_ALL, VERBOSE = int(re.MULTILINE), int(re.DOTALL), int(re.VERBOSE)
 FLAGS = IGNORE_CASE | MULTILINE | DOT_ALL | UNICODE | VERBOSE | int(re.ASCII)

@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from lmc.grammar.automata.automaton import Automaton
-from lmc.grammar.automata.examples import Sampler
 from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
+from lmc.grammar.facts import Sampler
 from tests.grammar.classes.class_cases import ACCEPTED, Box, Cat, Colour, Dog, Point, bounded
 from tests.grammar.classes.refused_cases import REFUSED
 from tests.grammar.schema.sampling import automaton_of, draw

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.grammar.classes import UnsupportedTypeError
-from lmc.grammar.classes.patterns import base64 as base64_pattern
-from lmc.grammar.classes.patterns import not_above, not_below, of_pydantic, url, whole_numbers, with_patterns
+from lmc.grammar.classes.scalars import base64 as base64_pattern
+from lmc.grammar.classes.scalars import not_above, not_below, of_pydantic, url, whole_numbers, with_patterns
 
 
 @given(st.integers(0, 3000), st.integers(0, 3000), st.lists(st.integers(0, 4000), min_size=10))

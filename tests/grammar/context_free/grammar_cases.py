@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from lmc.grammar.compiling import compile_source
+from lmc.grammar.compiling import Source, Whitespace, compile_source
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
 from lmc.grammar.interface import Constraint
-from lmc.grammar.sources import Source, Whitespace
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 
 JSON = r"""

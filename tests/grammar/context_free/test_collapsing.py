@@ -1,8 +1,8 @@
 import pytest
 
 from lmc.grammar.automata.building import Arena
-from lmc.grammar.context_free.collapsing import regular_node
 from lmc.grammar.context_free.lowering import rules_of_grammar
+from lmc.grammar.context_free.rules import regular_node
 from tests.grammar.context_free.grammar_cases import of_grammar, texts
 
 

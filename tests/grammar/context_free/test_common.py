@@ -4,7 +4,7 @@ import re
 import lark
 import pytest
 
-from lmc.grammar.context_free.common import COMMON
+from lmc.grammar.context_free.reading import COMMON
 
 _ALPHABET = 'aZ_09.+-eE \t\n\r"\\/#*'
 _OTHERS = {"ESCAPED_STRING", "C_COMMENT"}  # of which Lark's own say by look-around and laziness where they end

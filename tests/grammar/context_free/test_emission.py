@@ -2,7 +2,7 @@ import pytest
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.derivatives import Derivatives
-from lmc.grammar.context_free.emission import MAX_DEPTH, as_characters, emit
+from lmc.grammar.context_free.matching import MAX_DEPTH, as_characters, emit
 from lmc.grammar.context_free.rules import Repetition, RuleSet
 from lmc.ir.errors import ConstraintError
 from tests.grammar.context_free.grammar_cases import of_grammar

@@ -1,7 +1,17 @@
 import pytest
 
-from lmc.grammar.context_free.reading import MAX_NESTING, MAX_TEXT, read_grammar
-from lmc.grammar.context_free.syntax import Literal, Name, Range, RuleChoice, RuleRepeat, RuleSequence, TerminalPattern
+from lmc.grammar.context_free.reading import (
+    MAX_NESTING,
+    MAX_TEXT,
+    Literal,
+    Name,
+    Range,
+    RuleChoice,
+    RuleRepeat,
+    RuleSequence,
+    TerminalPattern,
+    read_grammar,
+)
 from lmc.ir.errors import ConstraintError
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lmc.grammar.regex.groups import Opening, read_opening
+from lmc.grammar.regex.parser import Opening, read_opening
 from tests.grammar.regex.pattern_strategies import refused
 
 ASCII, CASE, DOT, UNICODE, VERBOSE = (int(flag) for flag in (re.A, re.I, re.S, re.U, re.X))

@@ -4,7 +4,7 @@ import pytest
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.regex import search_to_node, to_node
-from lmc.grammar.schema.strings.alphabet import JSON
+from lmc.grammar.schema.alphabet import JSON
 from lmc.ir.errors import ConstraintError
 from tests.grammar.regex.pattern_strategies import matches, refused
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lmc.grammar.regex.quantifiers import MAX_REPEAT, read_quantifier
+from lmc.grammar.regex.parser import MAX_REPEAT, read_quantifier
 from tests.grammar.regex.pattern_strategies import matches, refused
 
 BOUNDS = {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.grammar.automata.charsets import ANY, CharSet
-from lmc.grammar.regex.sets import read_set, sets_in
+from lmc.grammar.regex.escapes import read_set, sets_in
 from lmc.ir.errors import ConstraintError
 from tests.grammar.regex.pattern_strategies import matches, refused
 

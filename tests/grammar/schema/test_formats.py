@@ -19,7 +19,7 @@ import pytest
 
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.automata.building import Arena
-from lmc.grammar.schema.strings.formats import KNOWN, UNRESTRICTED, format_node
+from lmc.grammar.schema.formats import KNOWN, UNRESTRICTED, format_node
 from tests.grammar.schema.sampling import accepts, automaton_of, compact, draw, is_valid
 
 # Texts between bars: those that are outputs, and those that are none.

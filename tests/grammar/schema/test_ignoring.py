@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from lmc.grammar import compile as compile_constraint
-from lmc.grammar.compiling import compile_source
+from lmc.grammar.compiling import Source, compile_source
 from lmc.grammar.compiling import remark_of as remark_of_source
 from lmc.grammar.schema import SchemaRemark, remark_of
-from lmc.grammar.sources import Source
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 

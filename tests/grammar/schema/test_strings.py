@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.schema import to_node
-from lmc.grammar.schema.strings.strings import Strings
+from lmc.grammar.schema.strings import Strings
 from tests.grammar.schema.sampling import accepts, automaton_of, compact
 
 FREE: dict[str, Any] = {"type": "string"}

@@ -11,9 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 from lmc.grammar.schema import values
-from lmc.grammar.schema.documents.checking import Internal
 from lmc.grammar.schema.documents.errors import Pointer, Subschema
-from lmc.grammar.schema.numbers.numbers import EXACT_FLOATS
+from lmc.grammar.schema.documents.keywords import Internal
+from lmc.grammar.schema.formats import BOUNDS
+from lmc.grammar.schema.numbers import EXACT_FLOATS
 from lmc.grammar.schema.shapes.shapes import (
     Contains,
     ItemRules,
@@ -24,7 +25,6 @@ from lmc.grammar.schema.shapes.shapes import (
     Some,
     TextRule,
 )
-from lmc.grammar.schema.strings.formats import BOUNDS
 
 Absorb = Callable[[Shape, dict[Any, Any], Any, Pointer], None]
 """Takes the shape, the whole schema, the value of the keyword and where the schema stands."""
@@ -234,4 +234,4 @@ ABSORB: dict[Any, Absorb] = {
     "minProperties": _count("minProperties", "min_members", values.OBJECT),
     "maxProperties": _count("maxProperties", "max_members", values.OBJECT),
 }
-"""The effect of a keyword on a shape. Those that combine schemas are in ``combining.py``."""
+"""The effect of a keyword on a shape. Those that combine schemas are in ``expanding.py``."""

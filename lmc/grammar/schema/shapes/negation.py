@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from lmc.grammar.schema.documents.checking import COMPANIONS, Internal
 from lmc.grammar.schema.documents.documents import Document
 from lmc.grammar.schema.documents.errors import Pointer, Subschema, refusal
+from lmc.grammar.schema.documents.keywords import COMPANIONS, Internal
 from lmc.grammar.schema.shapes.shapes import Goal, Some
 from lmc.grammar.schema.values import ANY, TYPES, check_value
 

@@ -1,14 +1,15 @@
-"""Characters as written in a JSON string."""
+"""Characters as written in a JSON string, and JSON within such a string."""
 
 from __future__ import annotations
 
 from functools import cache
 
+from lmc.grammar import regex
 from lmc.grammar.automata.alphabets import UTF8, Alphabet
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.charsets import ANY, CharSet
 from lmc.grammar.automata.derivatives import Derivatives
-from lmc.grammar.automata.nodes import Node
+from lmc.grammar.automata.nodes import ALL_BYTES, Kind, Node
 from lmc.grammar.schema.values import string_text
 
 _CONTROLS = CharSet([(0, 0x1F)])
@@ -27,7 +28,6 @@ def byte_mask(characters: str) -> int:
 
 
 DIGIT = byte_mask("0123456789")
-_HEXADECIMAL = byte_mask("0123456789abcdefABCDEF")
 
 
 def shared(arena: Arena, node: Node) -> Node:
@@ -76,19 +76,61 @@ def any_character() -> Node:
 @cache
 def any_spelling() -> Node:
     """One character in any spelling that JSON has for it; a code point beyond U+FFFF may be a pair of escapes."""
+    x = "[0-9a-fA-F]"
+    half = rf"[dD](?:[0-7]{x}{{2}}|[89abAB]{x}{{2}}\\u[dD][cdefCDEF]{x}{{2}})"
+    escape = rf"\\(?:[\"\\/bfnrt]|u(?:[0-9abcefABCEF]{x}{{3}}|{half}))"
     arena = Arena()
-    hexadecimal = arena.byte_set(_HEXADECIMAL)
-    two = arena.repeat(hexadecimal, 2, 2)
-    first = arena.byte_set(byte_mask("dD"))
-    low_half = arena.concat(arena.literal(b"\\u"), first, arena.byte_set(byte_mask("cdefCDEF")), two)
-    after_d = arena.union(
-        [
-            arena.concat(arena.byte_set(byte_mask("01234567")), two),
-            arena.concat(arena.byte_set(byte_mask("89abAB")), two, low_half),
-        ]
-    )
-    plain = arena.byte_set(_HEXADECIMAL & ~byte_mask("dD"))
-    spelled = arena.union([arena.concat(plain, arena.repeat(hexadecimal, 3, 3)), arena.concat(first, after_d)])
-    short = arena.byte_set(byte_mask('"\\/bfnrt'))
-    escape = arena.union([short, arena.concat(arena.literal(b"u"), spelled)])
-    return shared(arena, arena.union([UTF8.encode(arena, _PLAIN), arena.concat(arena.literal(b"\\"), escape)]))
+    return shared(arena, regex.to_node(rf"[^\"\\\x00-\x1f]|{escape}", arena))
+
+
+_PLAIN_BYTES = ALL_BYTES & ~(byte_mask('"\\') | (1 << 0x20) - 1)
+
+
+def embedded(node: Node, arena: Arena) -> Node:
+    """The contents of strings whose value is one of the node's texts. Raises ``ConstraintError`` beyond a budget.
+
+    Every byte of the inner text is in the outer one as itself or as its one escape (``Json``). This maps different
+    texts to different texts and no escape is part of another, so it goes through all operations on languages; only a
+    complement has to be held to the texts that can come out.
+    """
+    made: dict[Node, Node] = {}
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        missing = [part for part in top.parts if part not in made]
+        if missing and top not in made:
+            stack += missing
+            continue
+        stack.pop()
+        if top not in made:
+            made[top] = _embedded(top, [made[part] for part in top.parts], arena)
+    return made[node]
+
+
+def _embedded(node: Node, parts: list[Node], arena: Arena) -> Node:
+    match node.kind:
+        case Kind.BYTE:
+            return _byte(node.mask, arena)
+        case Kind.LITERAL:
+            return arena.concat(*(_byte(1 << byte, arena) for byte in node.data))
+        case Kind.CONCAT:
+            return arena.concat(*parts)
+        case Kind.UNION:
+            return arena.union(parts)
+        case Kind.INTERSECTION:
+            return arena.intersection(parts)
+        case Kind.REPEAT:
+            return arena.repeat(parts[0], node.low, node.high)
+        case Kind.COMPLEMENT:
+            any_text = arena.repeat(_byte(ALL_BYTES, arena), 0, None)
+            return arena.intersection([any_text, arena.complement(parts[0])])
+        case Kind.STATE:
+            return parts[0]
+        case _:
+            return node
+
+
+def _byte(mask: int, arena: Arena) -> Node:
+    """Return one byte out of a set as written in a string."""
+    escaped = CharSet.of("".join(chr(byte) for byte in range(128) if mask & ~_PLAIN_BYTES & 1 << byte))
+    return arena.union([arena.byte_set(mask & _PLAIN_BYTES), JSON.encode(arena, escaped)])

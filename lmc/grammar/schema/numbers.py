@@ -9,26 +9,302 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import repeat
 from typing import Any
 
+from lmc.grammar import regex
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
+from lmc.grammar.schema.alphabet import DIGIT, byte_mask, shared
 from lmc.grammar.schema.documents.errors import refusal
-from lmc.grammar.schema.notation import Notation
-from lmc.grammar.schema.numbers.decimals import Decimals, Limit, decimal_digits
-from lmc.grammar.schema.numbers.multiples import multiples_among, multiples_of
 from lmc.grammar.schema.shapes.shapes import NumberBound, Shape
-from lmc.grammar.schema.strings.alphabet import DIGIT, byte_mask, shared
 from lmc.grammar.schema.values import FRACTIONAL, NUMBER, WHOLE, class_of, exact
+
+_ZERO = ord("0")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound that is not negative: its digits before and after the point. ``is_open``: the bound itself is out."""
+
+    whole: str
+    fraction: str
+    is_open: bool
+
+    @classmethod
+    def of(cls, value: Fraction, *, is_open: bool) -> Limit:
+        """From a number whose decimal expansion ends."""
+        whole, fraction = decimal_digits(value)
+        return cls(whole, fraction, is_open)
+
+    def admits_end(self, place: int) -> bool:
+        """Return True if the number with the bound's digits up to this place, and zeros after it, is in range."""
+        return not self.is_open and not self.fraction[place:].strip("0")
+
+    def digit(self, place: int) -> int:
+        """A digit of the fraction."""
+        return int(self.fraction[place]) if place < len(self.fraction) else 0
+
+
+def decimal_digits(value: Fraction) -> tuple[str, str]:
+    """The digits before and after the point of a number that is not negative and whose decimal expansion ends."""
+    places = 0
+    denominator = value.denominator
+    while denominator > 1:
+        places += 1
+        denominator //= 10 if denominator % 10 == 0 else 5 if denominator % 5 == 0 else 2
+    digits = str(value.numerator * 10**places // value.denominator).rjust(places + 1, "0")
+    return (digits[:-places], digits[-places:]) if places else (digits, "")
+
+
+class Decimals:
+    """Numbers with up to ``places`` digits of a fraction, between bounds, digit by digit; with 0, integers.
+
+    A number is written as in ``-12.50``: an integer part without leading zeros, and a fraction, which may end in zeros.
+    Bounds of any size are compared exactly.
+    """
+
+    def __init__(self, arena: Arena, places: int) -> None:
+        self._arena = arena
+        self._places = places
+        self._digit = arena.byte_set(DIGIT)
+        self._point = arena.literal(b".")
+        self._free = (
+            arena.repeat(arena.concat(self._point, arena.repeat(self._digit, 1, places)), 0, 1)
+            if places
+            else arena.epsilon
+        )
+
+    def between(self, low: Limit | None, high: Limit | None) -> Node:
+        """Numbers that are not negative, from ``low`` (None: 0) to ``high`` (None: without end)."""
+        arena = self._arena
+        if low is None:
+            low = Limit("0", "", is_open=False)
+        width, top = len(low.whole), None if high is None else len(high.whole)
+        if top is not None and (top < width or (high is not None and top == width and low.whole > high.whole)):
+            return arena.empty
+        if high is not None and top == width:
+            return self._same_width(low, high)
+        parts = [self._from(low)]
+        if top is None or top > width + 1:
+            more = arena.repeat(self._digit, width, None if top is None else top - 2)
+            parts.append(arena.concat(self._digits(1, 9), more, self._free))
+        if high is not None:
+            parts.append(self._up_to(high))
+        return arena.union(parts)
+
+    def _same_width(self, low: Limit, high: Limit) -> Node:
+        """Both bounds have as many digits before the point."""
+        arena = self._arena
+        same = next((at for at, pair in enumerate(zip(low.whole, high.whole, strict=True)) if len(set(pair)) > 1), None)
+        if same is None:
+            return arena.concat(arena.literal(low.whole.encode()), self._fraction(low, high))
+        rest = len(low.whole) - same - 1
+        first, last = int(low.whole[same]), int(high.whole[same])
+        return arena.concat(
+            arena.literal(low.whole[:same].encode()),
+            arena.union(
+                [
+                    arena.concat(self._digits(first, first), self._tail(low, same + 1, is_low=True)),
+                    arena.concat(self._digits(first + 1, last - 1), self._any(rest)),
+                    arena.concat(self._digits(last, last), self._tail(high, same + 1, is_low=False)),
+                ]
+            ),
+        )
+
+    def _from(self, low: Limit) -> Node:
+        """Numbers from ``low`` on with as many digits before the point."""
+        return self._tail(low, 0, is_low=True)
+
+    def _up_to(self, high: Limit) -> Node:
+        """Numbers up to ``high`` with as many digits before the point; the first is not 0 where there are several."""
+        return self._tail(high, 0, is_low=False)
+
+    def _tail(self, limit: Limit, start: int, *, is_low: bool) -> Node:
+        """Return the texts after the first ``start`` digits of the limit, on its inner side."""
+        arena, whole = self._arena, limit.whole
+        node = self._fraction(limit, None) if is_low else self._fraction(None, limit)
+        for at in range(len(whole) - 1, start - 1, -1):
+            own = int(whole[at])
+            lowest = 1 if at == 0 and len(whole) > 1 else 0
+            inner = self._digits(own + 1, 9) if is_low else self._digits(lowest, own - 1)
+            node = arena.union(
+                [arena.concat(self._digits(own, own), node), arena.concat(inner, self._any(len(whole) - at - 1))]
+            )
+        return node
+
+    def _any(self, digits: int) -> Node:
+        return self._arena.concat(self._arena.repeat(self._digit, digits, digits), self._free)
+
+    def _digits(self, first: int, last: int) -> Node:
+        if first > last:
+            return self._arena.empty
+        return self._arena.byte_set(((1 << (last + 1)) - (1 << first)) << _ZERO)
+
+    def _fraction(self, low: Limit | None, high: Limit | None) -> Node:
+        """The rest of a number that has the integer part of the limits given."""
+        places = self._after(0, low, high, may_end=False)
+        rest = self._arena.concat(self._point, places)
+        return self._arena.optional(rest) if _ends(0, low, high) else rest
+
+    def _after(self, place: int, low: Limit | None, high: Limit | None, *, may_end: bool = True) -> Node:
+        """Return the texts after ``place`` digits of the fraction that are those of the limits given."""
+        arena = self._arena
+        if low is not None and low.admits_end(place):
+            low = None
+        if low is None and (high is None or high.admits_end(place)):
+            last = 9 if high is None else 0
+            left = self._places - place
+            if left:
+                return arena.repeat(self._digits(0, last), 0 if may_end else 1, left)
+            return arena.epsilon if may_end else arena.empty
+        found = [arena.epsilon] if may_end and _ends(place, low, high) else []
+        if place < self._places:
+            first = low.digit(place) if low is not None else 0
+            last = high.digit(place) if high is not None else 9
+            if low is not None and high is not None and first == last:
+                found.append(arena.concat(self._digits(first, first), self._after(place + 1, low, high)))
+            else:
+                if low is not None:
+                    found.append(arena.concat(self._digits(first, first), self._after(place + 1, low, None)))
+                    first += 1
+                if high is not None:
+                    found.append(arena.concat(self._digits(last, last), self._after(place + 1, None, high)))
+                    last -= 1
+                found.append(arena.concat(self._digits(first, last), self._after(place + 1, None, None)))
+        return arena.union(found)
+
+
+def _ends(place: int, low: Limit | None, high: Limit | None) -> bool:
+    """Return True if a number may end after ``place`` digits of its fraction."""
+    if low is not None and not low.admits_end(place):
+        return False
+    return high is None or bool(high.fraction[place:].strip("0")) or not high.is_open
+
+
+MAX_DIVIDED = 2_000  # remainders times digits
+MAX_ENDINGS = 1_000
+
+
+def multiples_among(first: int, last: int, step: int) -> Iterator[int]:
+    """The multiples of ``step`` from ``first`` to ``last``, both included."""
+    start = -(-first // step) * step
+    return iter(range(start, last + 1, step))
+
+
+def multiples_of(step: int, arena: Arena, digits: int, places: int = 0) -> Node | str:
+    """Unsigned texts of the multiples of ``step / 10**places``, or why they need too many nodes.
+
+    A text is digits, or digits, a point and up to ``places`` digits; whether it is a number as JSON writes them is not
+    looked at (``007``, ``0.50``). Where the last digits decide, there may be any number of digits before the point;
+    else there are at most ``digits`` in all.
+
+    A number with ``places`` digits behind the point is a multiple of a step when its digits, the point left out, are
+    one of the step's. A step is a product of a factor of 2s and 5s, about which the last digits decide, and one
+    without, for which long division has to keep a remainder.
+    """
+    ending, length, rest = 1, 0, step
+    for prime in (2, 5):
+        power = 0
+        while rest % prime == 0:
+            rest //= prime
+            ending *= prime
+            power += 1
+        length = max(length, power)
+    parts: list[Node] = []
+    if ending == 1:
+        parts.append(_by_ending(1, 0, arena, places))
+    elif 10**length // ending <= MAX_ENDINGS:
+        parts.append(_by_ending(ending, length, arena, places))
+    else:
+        rest = step
+    if rest > 1:
+        if rest * digits > MAX_DIVIDED:
+            return f"dividing by {rest} leaves {rest} remainders after each of {digits} digits"
+        parts.append(_by_remainder(rest, arena, digits, places))
+    return arena.intersection(parts)
+
+
+def _by_ending(step: int, length: int, arena: Arena, places: int) -> Node:
+    """The last ``length`` digits are a multiple. Digits that are not written are 0, at either end."""
+    digit = arena.byte_set(DIGIT)
+    whole = arena.repeat(digit, 1, None)
+    point = arena.literal(b".")
+    free = places - length
+    if free >= 0:
+        found = [whole]
+        if free:
+            found.append(arena.concat(whole, point, arena.repeat(digit, 1, free)))
+        behind = arena.concat(whole, point, arena.repeat(digit, free, free))
+        for ending in _endings(step, length):
+            found += [arena.concat(behind, arena.literal(cut.encode())) for cut in _shortened(ending) if cut]
+        return arena.union(found)
+    fractions: dict[str, list[Node]] = {}
+    for ending in _endings(step, length):
+        own = fractions.setdefault(ending[:-places] if places else ending, [])
+        for cut in _shortened(ending[-places:] if places else ""):
+            own.append(arena.concat(point, arena.literal(cut.encode())) if cut else arena.epsilon)
+    found: list[Node] = []
+    for before, own in fractions.items():
+        texts = {before[start:] for start in range(len(before)) if not before[:start].strip("0")}
+        heads = [arena.literal(text.encode()) for text in texts]
+        heads.append(arena.concat(whole, arena.literal(before.encode())))
+        found.append(arena.concat(arena.union(heads), arena.union(own)))
+    return arena.union(found)
+
+
+def _endings(step: int, length: int) -> list[str]:
+    return [f"{value:0{length}}" if length else "" for value in range(0, 10**length, step)]
+
+
+def _shortened(digits: str) -> list[str]:
+    """The digits without some zeros at their end."""
+    return [digits[:count] for count in range(len(digits.rstrip("0")), len(digits) + 1)]
+
+
+def _by_remainder(step: int, arena: Arena, digits: int, places: int) -> Node:
+    """Long division: what may follow a remainder, for one more digit at a time."""
+
+    def ended(missing: int) -> list[Node]:
+        """With so many zeros to come that are not written."""
+        return [arena.empty if remainder * 10**missing % step else arena.epsilon for remainder in range(step)]
+
+    def longer(following: list[Node], ends: list[Node]) -> list[Node]:
+        return [arena.union([end, *_by_digit(arena, following, at)]) for at, end in enumerate(ends)]
+
+    ends = ended(places)
+    if places:
+        following = ended(0)
+        for missing in range(1, places):
+            following = longer(following, ended(missing))
+        point = arena.literal(b".")
+        behind = [arena.concat(point, arena.union(_by_digit(arena, following, at))) for at in range(step)]
+        ends = [arena.union(pair) for pair in zip(ends, behind, strict=True)]
+    following = ends
+    for _ in range(digits - places - 1):
+        following = longer(following, ends)
+    return arena.union(_by_digit(arena, following, 0))
+
+
+def _by_digit(arena: Arena, following: list[Node], remainder: int) -> list[Node]:
+    masks: dict[Node, int] = {}
+    for digit in range(10):
+        target = following[(remainder * 10 + digit) % len(following)]
+        masks[target] = masks.get(target, 0) | 1 << (_ZERO + digit)
+    return [arena.concat(arena.byte_set(mask), target) for target, mask in masks.items()]
+
 
 EXACT_DIGITS = 15  # decimal numbers of so many digits stay different as floats
 MAX_LISTED = 512  # numbers between two bounds that are written out one by one
 MAX_PLACES = 10
 PLACES = 20  # behind the point, beyond those of the bounds; `repr` of a float from 0.001 on has no more
 MAX_FRACTION = 120
+_WHOLE_NUMBER = "0|-?[1-9][0-9]*"
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?"
 EXACT_FLOATS = 2**53  # whole numbers below it are floats
 
 
@@ -50,9 +326,9 @@ class Numbers:
         excluded = [exact(value) for value in shape.excluded if class_of(value) & NUMBER]
         low, high = shape.low, shape.high
         if classes == WHOLE and not shape.multiples and not excluded and low is None and high is None:
-            return _any_whole()
+            return _numbers_like(_WHOLE_NUMBER)
         if classes == NUMBER and not shape.multiples and not excluded and low is None and high is None:
-            return _any_number()
+            return _numbers_like(_NUMBER)
         if low is not None and high is not None and _cross(low, high):
             return self._arena.empty
         multiple = _common(shape.multiples)
@@ -226,20 +502,10 @@ class Numbers:
 
 
 @cache
-def _any_whole() -> Node:
-    """Whole numbers of any size; made once for all constraints."""
-    n = Notation(Arena())
-    return shared(n.arena, n.either(n.text("0"), n.sequence(n.maybe(n.text("-")), n.some("1-9"), n.digits(0, None))))
-
-
-@cache
-def _any_number() -> Node:
-    """Numbers of any size and precision; made once for all constraints."""
-    n = Notation(Arena())
-    whole = n.either(n.text("0"), n.sequence(n.some("1-9"), n.digits(0, None)))
-    fraction = n.maybe(n.sequence(n.text("."), n.digits(1, None)))
-    exponent = n.maybe(n.sequence(n.some("eE"), n.maybe(n.some("+-")), n.digits(1, 2)))
-    return shared(n.arena, n.sequence(n.maybe(n.text("-")), whole, fraction, exponent))
+def _numbers_like(pattern: str) -> Node:
+    """Numbers of any size; made once for all constraints."""
+    arena = Arena()
+    return shared(arena, regex.to_node(pattern, arena))
 
 
 def _common(multiples: tuple[tuple[Fraction, Any], ...]) -> Fraction | None:

@@ -1,1 +1,0 @@
-"""Numbers of a schema: bounds and multiples, digit by digit."""

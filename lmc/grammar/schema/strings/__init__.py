@@ -1,1 +1,0 @@
-"""Strings of a schema: lengths, patterns, formats, embedded JSON."""
