@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.results import table, write_section
 from lmc.driver.compile.compile import compile_program
-from lmc.driver.compile.constraints import compiler
+from lmc.driver.targets.constraints import compiler
 from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind

@@ -2,7 +2,7 @@
 from .driver.compile.compiled import Compiled as Compiled
 from .driver.targets.engines import close as close, engines as engines
 from .driver.run.result import Result as Result
-from .driver.run.run import BatchInterruptedError as BatchInterruptedError
+from .driver.runner import BatchInterruptedError as BatchInterruptedError
 from .driver.run.stream import AsyncStream as AsyncStream, Stream as Stream
 from .driver.version import __version__ as __version__
 from .frontend.program.forms import cond as cond, map as map, race as race, while_loop as while_loop

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lmc.driver.compile.constraints import compiler
+from lmc.driver.targets.constraints import compiler
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.core import Constraint
 from lmc.ir.engine.protocol import JUMP_FORWARD

@@ -65,7 +65,7 @@ def opt_command(
         driver.opt.check_profile_is_used(chosen)
     measured = None if profile is None else driver.read_profile(profile)
     try:
-        module = driver.opt.read_module(file)
+        module = driver.artifacts.read_module(file)
     except driver.opt.ParseError as error:
         print_note(str(error))  # a diagnostic: place, text and caret, remedy
         raise typer.Exit(1) from None

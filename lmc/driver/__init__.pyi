@@ -1,6 +1,7 @@
 # The names of the driver that its clients use. lmc.driver loads the module of each on its first use.
 from .commands import grammar as grammar, opt as opt, schedule as schedule, simulate as simulate
-from .compile import artifacts as artifacts, compiled as compiled
+from .compile import compiled as compiled
+from .saved import artifacts as artifacts
 from .batch.batch_rows import batch_arguments as batch_arguments
 from .compile.compile import Variants as Variants
 from .compile.compiled import Compiled as Compiled
@@ -18,7 +19,7 @@ from .errors import (
     UsageError as UsageError,
 )
 from .run.execute import TokenEvent as TokenEvent
-from .run.cli_options import (
+from .commands.cli_options import (
     GivenOptions as GivenOptions,
     options_for_saved as options_for_saved,
     runner_for as runner_for,
@@ -27,7 +28,7 @@ from .batch.lines import STANDARD_INPUT as STANDARD_INPUT
 from .notebook import program_html as program_html
 from .options import OPTIONS as OPTIONS, Options as Options, check_option_names as check_option_names
 from .batch.chunks import parts_of as parts_of
-from .compile.profiles import ProfileFile as ProfileFile, ProfileOption as ProfileOption, read_profile as read_profile
+from .profiles import ProfileFile as ProfileFile, ProfileOption as ProfileOption, read_profile as read_profile
 from .programs import JittedFunction as JittedFunction, load_program as load_program, program_file as program_file
 from .run.result import (
     Profile as Profile,
@@ -37,7 +38,7 @@ from .run.result import (
     result_row as result_row,
 )
 from .batch.rows import ArgumentReader as ArgumentReader, Row as Row, Signature as Signature, count_rows as count_rows
-from .run.run import BatchInterruptedError as BatchInterruptedError, Layout as Layout, Runner as Runner
+from .runner import BatchInterruptedError as BatchInterruptedError, Layout as Layout, Runner as Runner
 from .batch.run_record import MAX_RECORD_BYTES as MAX_RECORD_BYTES, RunRecord as RunRecord, record_run as record_run
 from .saved.saved import SavedRunner as SavedRunner, is_saved as is_saved
 from .run.start import Arguments as Arguments

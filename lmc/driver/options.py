@@ -126,7 +126,7 @@ class Options:
         Reads the file of a profile now. Engine options are checked when the program runs. Raises ``InputError`` at the
         user's line for an option of another name and for a value that is not allowed.
         """
-        from lmc.driver.compile.profiles import profile_for  # loads a stage: see above
+        from lmc.driver.profiles import profile_for  # loads a stage: see above
 
         check_option_names(given)
         changes = {name: value for name, value in given.items() if value is not None}

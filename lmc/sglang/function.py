@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, cast, overload
 
 from lmc.driver import Compiled, InputError, JittedFunction, Runner, Variants
-from lmc.driver.compile import artifacts
+from lmc.driver.saved import artifacts
 from lmc.frontend.language.core import META, Core
 from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.language.refusals import bad, described, near

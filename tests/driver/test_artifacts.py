@@ -1,9 +1,9 @@
 import json
 
 from lmc.backend.json.plan_json import load_plan
-from lmc.driver.compile.artifacts import module_text, plan_text
 from lmc.driver.compile.compile import compile_program
 from lmc.driver.compile.compiled import summary, summary_text
+from lmc.driver.saved.artifacts import module_text, plan_text
 from lmc.driver.targets.registry import load_tokenizer
 from lmc.ir.engine.target import Target
 from lmc.ir.equality import structurally_equal

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lmc.driver.run.cancelling import CancellableEngine, ProgramCancelled, error_of
+from lmc.driver.targets.cancelling import CancellableEngine, ProgramCancelled, error_of
 from lmc.ir.engine.protocol import OnDelta, Request, SamplingParams, ScoreRequest
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError

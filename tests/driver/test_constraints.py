@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import lmc
-from lmc.driver.compile import artifacts
-from lmc.driver.compile.constraints import compiler
 from lmc.driver.options import Options
 from lmc.driver.programs import UsageError
 from lmc.driver.run.result import result_row
-from lmc.driver.run.run import Runner
+from lmc.driver.runner import Runner
+from lmc.driver.saved import artifacts
 from lmc.driver.saved.saved import SavedRunner
+from lmc.driver.targets.constraints import compiler
 from lmc.driver.targets.registry import load_tokenizer
 from lmc.driver.targets.service import service
 from lmc.frontend.program.function import JittedFunction

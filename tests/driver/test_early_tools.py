@@ -10,7 +10,7 @@ import pytest
 import stamina
 
 import lmc
-from lmc.driver.compile.artifacts import plan_text
+from lmc.driver.saved.artifacts import plan_text
 from lmc.frontend.capture import capture
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction

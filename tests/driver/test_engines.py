@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lmc.driver.options import Options
-from lmc.driver.run.run import Runner
+from lmc.driver.runner import Runner
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.engines import adopt_engine, close_engine, engine_info, flush_cache
 from lmc.driver.targets.service import service

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lmc
-from lmc.driver.run.run import BatchInterruptedError
+from lmc.driver.runner import BatchInterruptedError
 from lmc.ir.errors import RequestCancelledError
 
 DONE = threading.Event()

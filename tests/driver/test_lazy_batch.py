@@ -14,7 +14,7 @@ from lmc.driver.batch import windows
 from lmc.driver.batch.lazy_batch import LazyRows
 from lmc.driver.options import Options
 from lmc.driver.run.result import Result
-from lmc.driver.run.run import BatchInterruptedError, Runner
+from lmc.driver.runner import BatchInterruptedError, Runner
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import InputError, RequestCancelledError
 from tests.driver import programs

@@ -7,7 +7,7 @@ import pytest
 
 import lmc
 from lmc.driver.options import Options
-from lmc.driver.run.run import Runner
+from lmc.driver.runner import Runner
 from lmc.driver.targets.engines import adopt_engine
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.engine.protocol import EngineInfo

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lmc.driver.commands.opt import choose_passes, list_passes, optimize, read_module
+from lmc.driver.commands.opt import choose_passes, list_passes, optimize
 from lmc.driver.programs import UsageError
+from lmc.driver.saved.artifacts import read_module
 from lmc.ir.errors import InputError, ParseError
 from lmc.ir.module import print_module
 

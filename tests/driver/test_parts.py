@@ -11,7 +11,7 @@ from lmc.driver.batch import chunks as parts
 from lmc.driver.batch.chunks import parts_of
 from lmc.driver.batch.rows import ArgumentReader, Row, Signature
 from lmc.driver.options import Options
-from lmc.driver.run.run import Runner
+from lmc.driver.runner import Runner
 from lmc.ir.errors import InputError
 from tests.driver import programs
 

@@ -11,7 +11,7 @@ import pytest
 
 from lmc.driver.options import Options
 from lmc.driver.run.execute import limits_of
-from lmc.driver.run.run import BatchInterruptedError, Runner
+from lmc.driver.runner import BatchInterruptedError, Runner
 from lmc.driver.targets.service import service
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import CaptureError, EngineError, InputError, LmcError, RequestCancelledError
@@ -250,7 +250,7 @@ def test_an_engine_that_fails_fails_the_instances_that_asked(late: LateEngine):
 INTERRUPT = """
 import signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have inherited to ignore it
-from lmc.driver.run.run import BatchInterruptedError
+from lmc.driver.runner import BatchInterruptedError
 from lmc.driver.targets.service import service
 from lmc.ir.engine.target import Target
 from tests.driver.programs import sleeps

@@ -9,9 +9,9 @@ import pytest
 
 import lmc
 from lmc.backend.lower import lower
-from lmc.driver.compile.artifacts import module_text, plan_text
 from lmc.driver.options import Options
 from lmc.driver.programs import UsageError
+from lmc.driver.saved.artifacts import module_text, plan_text
 from lmc.driver.saved.saved import SavedRunner, is_saved
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import lmc
 from lmc.backend.json.plan_json import dump_plan, load_plan
-from lmc.driver.compile.artifacts import frozen_lines, saved_plan
+from lmc.driver.saved.artifacts import frozen_lines, saved_plan
 from lmc.driver.saved.saved_arguments import signature_of
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.variants import inputs_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lmc.driver.options import Options
-from lmc.driver.run.run import Runner
+from lmc.driver.runner import Runner
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import RequestCancelledError
 from tests.driver import programs

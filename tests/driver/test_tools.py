@@ -10,8 +10,8 @@ import pytest
 import stamina
 
 import lmc
-from lmc.driver.compile.artifacts import plan_text
 from lmc.driver.options import Options
+from lmc.driver.saved.artifacts import plan_text
 from lmc.driver.saved.saved import SavedRunner
 
 LONG = 20.0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import lmc
 from lmc.driver.options import Options
 from lmc.driver.run.result import Result
-from lmc.driver.run.run import Runner
+from lmc.driver.runner import Runner
 from lmc.driver.targets.engines import adopt_engine
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import ConstraintError

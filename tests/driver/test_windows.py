@@ -11,7 +11,7 @@ from lmc.driver.batch import windows
 from lmc.driver.batch.windows import Entry, Part
 from lmc.driver.options import Options
 from lmc.driver.run import start
-from lmc.driver.run.run import Runner
+from lmc.driver.runner import Runner
 from lmc.ir.errors import InputError
 from lmc.runtime.executor import Executor
 from tests.driver import programs

@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 import lmc
-from lmc.driver.compile.artifacts import plan_text
 from lmc.driver.options import Options
+from lmc.driver.saved.artifacts import plan_text
 from lmc.driver.saved.saved import SavedRunner
 from lmc.ir.core import walk
 from lmc.ir.dialects.core_ops import HostCallOp, SelectOp

@@ -72,6 +72,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "kv_liveness",
     ),
     "lmc.backend": ("json", "schedule"),
+    "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands"),
     "lmc.runtime": ("hints", "kernels", "local"),
 }
 

@@ -10,10 +10,10 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lmc.driver.run.cancelling import error_of
 from lmc.driver.run.execute import OnResult
 from lmc.driver.run.result import Result
 from lmc.driver.run.start import Arguments
+from lmc.driver.targets.cancelling import error_of
 from lmc.driver.targets.service import Running, Service
 from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile, Recording

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from lmc.driver.compile.constraints import constrained
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.programs import load_program
+from lmc.driver.targets.constraints import constrained
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.registry import load_tokenizer
 from lmc.grammar.compiling import Source, Whitespace, compile_source, remark_of

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
@@ -13,7 +11,6 @@ from lmc.driver.targets.service import service
 from lmc.ir.errors import InputError, ParseError
 from lmc.ir.module import Module, print_module
 from lmc.ir.profile import Profile
-from lmc.ir.text.parser import MAX_BYTES, parse_verified
 from lmc.passes.apply_profile.apply_profile import ApplyProfile
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.manager import PassManager, PassResult
@@ -28,27 +25,10 @@ __all__ = [
     "context_for",
     "list_passes",
     "optimize",
-    "read_module",
 ]
 
 ALL_PASSES = "all"
 OnText = Callable[[str], None]
-
-
-def read_module(path: str) -> Module:
-    """The verified module in a file, or on standard input where ``path`` is ``-``.
-
-    Raises ``UsageError`` where there is no such file, ``ParseError`` and ``VerifyError`` where it holds no module.
-    """
-    if path == "-":
-        return parse_verified(_decode(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>"), "<stdin>")
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        remedy = "name an .lmir file, or - for standard input; lmc compile --emit ir writes one"
-        raise UsageError(f"{path} can't be read: {error.strerror}", remedy=remedy) from error
-    return parse_verified(_decode(data, path), path)
 
 
 def choose_passes(passes: str | None, level: str | None, *, print_after: str | None = None) -> PassManager:
@@ -115,12 +95,3 @@ def list_passes() -> Iterator[str]:
         yield f"{entry.name:<{width}}{entry.summary}"
         if entry.options:
             yield f"{'':<{width}}options: {', '.join(entry.options)}"
-
-
-def _decode(data: bytes, name: str) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        place = f"byte {error.start} (line {line})"
-        raise InputError(f"{name} is not UTF-8 text: {place}", remedy="save it as UTF-8") from error

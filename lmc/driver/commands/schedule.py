@@ -15,8 +15,8 @@ from lmc.driver.batch.chunks import entry_of
 from lmc.driver.batch.lines import MAX_ROW_BYTES, Line, read_lines, shown_path
 from lmc.driver.batch.rows import ArgumentReader, Row, Signature
 from lmc.driver.batch.windows import Entry, Part
+from lmc.driver.commands.cli_options import GivenOptions, options_for_saved, runner_for
 from lmc.driver.programs import load_program
-from lmc.driver.run.cli_options import GivenOptions, options_for_saved, runner_for
 from lmc.driver.run.start import Arguments
 from lmc.driver.saved.saved import is_saved, load_saved_plan
 from lmc.driver.saved.saved_arguments import signature_of

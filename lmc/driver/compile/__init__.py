@@ -1,4 +1,4 @@
-"""From a program to a plan: capture, passes, lowering; compiled programs and their artifacts."""
+"""From a program to a plan: capture, passes, lowering; compiled programs."""
 
 import lazy_loader
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from lmc.backend.lower import lower
 from lmc.driver.compile.compiled import Compiled
-from lmc.driver.compile.constraints import check, start, warn
+from lmc.driver.targets.constraints import check, start, warn
 from lmc.frontend.program.arguments import Bound
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.variants import Captured, VariantCache, inputs_of

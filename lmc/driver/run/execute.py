@@ -14,8 +14,8 @@ from lmc.backend.schedule.schedule import Room, Schedule, schedule_batch
 from lmc.cache.batch_order.ranks import Layout
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
-from lmc.driver.run.cancelling import CancellableEngine, RunInterruptedError, error_of
 from lmc.driver.run.result import Result, stopped
+from lmc.driver.targets.cancelling import CancellableEngine, RunInterruptedError, error_of
 from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.language.eager import EagerSession, OnText
 from lmc.frontend.program.arguments import Bound

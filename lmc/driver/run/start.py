@@ -12,10 +12,10 @@ from typing import Any
 from lmc.backend.plan import Plan
 from lmc.driver.compile.compile import MAX_VARIANTS, Variants
 from lmc.driver.compile.compiled import Compiled
-from lmc.driver.compile.constraints import compiler
 from lmc.driver.options import Options
 from lmc.driver.run.execute import Job, OnResult, execute, limits_of
 from lmc.driver.run.result import Result
+from lmc.driver.targets.constraints import compiler
 from lmc.driver.targets.service import Service
 from lmc.frontend.program.arguments import Bound, bind
 from lmc.frontend.program.function import JittedFunction

@@ -1,1 +1,5 @@
-"""Saved plans and their arguments."""
+"""Saved plans, their arguments, and artifacts as text."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -15,15 +15,15 @@ from lmc.backend.schedule.schedule import Room
 from lmc.cache.batch_order.ranks import Layout
 from lmc.driver.batch.rows import Signature
 from lmc.driver.batch.windows import Part, Waiting, WindowedRun
-from lmc.driver.commands.opt import read_module
-from lmc.driver.compile.constraints import check, compiler
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.run.execute import OnResult, deliver, limits_of, put_in_order
 from lmc.driver.run.result import Result, stopped
 from lmc.driver.run.start import Arguments
+from lmc.driver.saved.artifacts import read_module
 from lmc.driver.saved.plan_classes import readers_of
 from lmc.driver.saved.saved_arguments import signature_of
+from lmc.driver.targets.constraints import check, compiler
 from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.targets.service import Service, service
 from lmc.frontend.program.function import JittedFunction

@@ -9,8 +9,8 @@ from collections.abc import Coroutine
 from concurrent.futures import Future, wait
 from typing import Any, Generic, TypeVar
 
-from lmc.driver.compile.constraints import ConstraintCaches
-from lmc.driver.run.cancelling import cancelled_error, error_of
+from lmc.driver.targets.cancelling import cancelled_error, error_of
+from lmc.driver.targets.constraints import ConstraintCaches
 from lmc.driver.targets.engine_cache import EngineCache
 from lmc.ir.engine.forks import PerProcess, begin_work, end_work
 from lmc.ir.engine.loop_thread import LoopThread

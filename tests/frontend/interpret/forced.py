@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmc.driver.compile.compile import compile_captured
-from lmc.driver.compile.constraints import compiler
+from lmc.driver.targets.constraints import compiler
 from lmc.frontend.capture import capture
 from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.interpret import statements

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from lmc.driver.compile.profiles import read_profile
 from lmc.driver.errors import UsageError
 from lmc.driver.options import DEFAULT_LEVEL, Options
-from lmc.driver.run.run import Runner
+from lmc.driver.profiles import read_profile
+from lmc.driver.runner import Runner
 from lmc.frontend.program.function import JittedFunction
 
 GivenOptions = Mapping[str, Any]

@@ -1,18 +1,23 @@
-"""Text forms of a compiled program."""
+"""Compiled programs as text, and modules read from ``.lmir`` files."""
 
 from __future__ import annotations
 
 import dataclasses
+import sys
+from pathlib import Path
 from typing import Any
 
 from lmc.backend.json.plan_json import dump_plan
 from lmc.backend.plan import Plan
 from lmc.driver.compile.compiled import Compiled
-from lmc.driver.compile.constraints import constrained, describe
+from lmc.driver.errors import UsageError
 from lmc.driver.run.start import Arguments
 from lmc.driver.saved.plan_arguments import arguments_of, conditions_of, frozen_arguments
 from lmc.driver.saved.plan_classes import classes_of
+from lmc.driver.targets.constraints import constrained, describe
+from lmc.ir.errors import InputError
 from lmc.ir.module import Module, print_module
+from lmc.ir.text.parser import MAX_BYTES, parse_verified
 
 
 def module_text(module: Module) -> str:
@@ -49,3 +54,28 @@ def grammar(compiled: Compiled) -> dict[str, Any]:
 def frozen_lines(plan: Plan) -> list[str]:
     """Return the arguments that the plan is specialised to, as ``strict = true``."""
     return list(frozen_arguments(plan.arguments or ()))
+
+
+def read_module(path: str) -> Module:
+    """The verified module in a file, or on standard input where ``path`` is ``-``.
+
+    Raises ``UsageError`` where there is no such file, ``ParseError`` and ``VerifyError`` where it holds no module.
+    """
+    if path == "-":
+        return parse_verified(_decode(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>"), "<stdin>")
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        remedy = "name an .lmir file, or - for standard input; lmc compile --emit ir writes one"
+        raise UsageError(f"{path} can't be read: {error.strerror}", remedy=remedy) from error
+    return parse_verified(_decode(data, path), path)
+
+
+def _decode(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        place = f"byte {error.start} (line {line})"
+        raise InputError(f"{name} is not UTF-8 text: {place}", remedy="save it as UTF-8") from error

@@ -1,0 +1,2 @@
+# Modules that lmc.driver hands on; each loads on its first use.
+from . import artifacts as artifacts
