@@ -19,10 +19,9 @@ from lmc.grammar import schema as schemas
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
-from lmc.grammar.constraint import RegularConstraint
+from lmc.grammar.constraint import Constraint, RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
 from lmc.grammar.index.store import IndexStore
-from lmc.grammar.interface import Constraint
 from lmc.grammar.schema import SchemaRemark
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.cached import cached_property
@@ -208,13 +207,8 @@ def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | IndexS
     return RegularConstraint(automaton, vocabulary, source.digest, narrowed=narrowed, store=store)
 
 
-def automaton_of(source: Source) -> Automaton:
-    """The byte automaton of a source that is no grammar. Raises ``ConstraintError`` where it is refused or empty."""
-    return _automaton_of(source)[0]
-
-
 def _automaton_of(source: Source) -> tuple[Automaton, dict[str, str]]:
-    """The same, and the keywords that are narrowed."""
+    """The byte automaton of a source that is no grammar, and which keywords are narrowed. Raises like ``compile``."""
     narrowed: dict[str, str] = {}
     if source.kind == "choices":
         automaton = Automaton.of_strings(list(map(_encoded, source.data, count(1))))

@@ -1,20 +1,56 @@
-"""Constraints that an automaton over bytes follows, over the tokens of one vocabulary."""
+"""Constraints over the tokens of one vocabulary: their common interface, and those that an automaton follows."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from lmc.grammar.automata.automaton import MAX_STATES, Automaton
 from lmc.grammar.facts import Facts, regular_facts, short_output
 from lmc.grammar.index.index import TokenIndex
 from lmc.grammar.index.indexing import build_index
-from lmc.grammar.index.states import MAX_MASK_BYTES, State, StateTable
+from lmc.grammar.index.states import MAX_MASK_BYTES, State, StateTable, TokenState
 from lmc.grammar.index.store import IndexStore
-from lmc.grammar.interface import Constraint
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
+
+
+class Constraint(ABC):
+    """The allowed outputs of a generation, for one vocabulary. ``digest`` identifies them; safe for threads.
+
+    ``narrowed`` are the keywords of a schema that are enforced by fewer values than they allow, by JSON pointer, each
+    with the values produced.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, digest: str, narrowed: Mapping[str, str] | None = None) -> None:
+        self.vocabulary = vocabulary
+        self.digest = digest
+        self.narrowed: Mapping[str, str] = narrowed or {}
+
+    @abstractmethod
+    def start(self) -> TokenState:
+        """The state of a generation that has said nothing yet."""
+
+    @abstractmethod
+    def matches(self, output: str | bytes) -> bool:
+        """Return whether a whole output is allowed."""
+
+    @abstractmethod
+    def facts(self) -> Facts:
+        """Return what there is to say of it; more once it is built."""
+
+    def build(self, *, max_states: int = MAX_STATES) -> TokenIndex | None:
+        """Make all states ahead of time, where there are finitely many; None where there are not."""
+        del max_states
+        return None
+
+    def shortest_beyond(self, limit: int) -> int | None:
+        """Tokens of a shortest output where that is known to be more than ``limit``; else None."""
+        del limit
+        return None
+
 
 _PIECE = 1 << 12  # bytes of an output that are checked at once
 
@@ -113,7 +149,7 @@ class RegularConstraint(Constraint):
 
     def facts(self) -> Facts:
         with self._lock:
-            return regular_facts(self)
+            return regular_facts(self.automaton, self.index, self.vocabulary, self.digest, self.start())
 
     def shortest_beyond(self, limit: int) -> int | None:
         with self._lock:

@@ -11,78 +11,16 @@ import string
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.index.index import TokenIndex
+from lmc.grammar.index.states import TokenState
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
-
-_STEPS = 400
-_MAX_STATES = 20_000
-MAX_WORK_OF_EXAMPLE = 40_000  # see `Arena.work`; of the states on the way
-
-
-def _mask(characters: str) -> int:
-    return sum(1 << ord(character) for character in characters)
-
-
-_PREFERRED = tuple(map(_mask, (string.ascii_lowercase, string.digits, string.ascii_uppercase, " ", string.punctuation)))
-"""Byte sets in the order in which a byte is looked for."""
-
-
-# A backslash begins what is escaped, and so is none of them.
-_READABLE = _mask(string.ascii_letters + string.digits + string.punctuation.replace("\\", "") + " \n")
-
-
-class Sampler:
-    """Walks an automaton by ``chance``; makes the states that it comes to."""
-
-    def __init__(self, automaton: Automaton, chance: random.Random) -> None:
-        self._automaton = automaton
-        self._chance = chance
-
-    def sample(self) -> bytes | None:
-        """An output, at some length of its own; None where none was found within bounds."""
-        automaton, chance = self._automaton, self._chance
-        written = bytearray()
-        visits: dict[int, int] = {}
-        state, worked = 0, automaton.work
-        for _ in range(_STEPS):
-            if automaton.work - worked > MAX_WORK_OF_EXAMPLE:
-                return None
-            arcs = automaton.arcs(state)
-            visits[state] = visits.get(state, 0) + 1
-            if automaton.accepting(state) and (not arcs or chance.random() < _stopping(len(written))):
-                return bytes(written)
-            # Wide sets rather than signs, and what was not taken yet: loops are left, and options come up.
-            weights = [
-                (0.01 + (mask & _READABLE).bit_count() ** 0.5) / (1 + visits.get(target, 0)) ** 2
-                for mask, target in arcs
-            ]
-            mask, state = chance.choices(arcs, weights)[0]
-            written.append(self._byte(mask))
-        try:
-            rest = automaton.shortest(state) if len(automaton) < _MAX_STATES else None
-        except ConstraintError:
-            return None
-        return None if rest is None else bytes(written) + rest
-
-    def _byte(self, mask: int) -> int:
-        for preferred in _PREFERRED:
-            if mask & preferred:
-                mask &= preferred
-                break
-        return self._chance.choice([byte for byte in range(256) if mask >> byte & 1])
-
-
-def _stopping(length: int) -> float:
-    """Return the probability that an output ends where it may, by its length so far."""
-    return 0.0 if length < 2 else min(0.15 + length / 100, 0.8)
-
 
 T = TypeVar("T")
 
@@ -92,6 +30,9 @@ MAX_ONLY = 1 << 16  # bytes of the only output
 SEEDS = 8  # examples that are tried
 MAX_WORK = 200_000  # see `Arena.work`; of all of them
 MAX_WORK_OF_SHARE = 40_000  # likewise; of the steps along the example
+MAX_WORK_OF_EXAMPLE = 40_000  # likewise; of the states on the way to one
+_STEPS = 400  # to an example
+_MAX_STATES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,32 +58,10 @@ class Facts:
     forced_share: float | None = None
 
 
-class Position(Protocol):
-    """The used part of a state."""
-
-    def advance(self, token_id: int) -> Position: ...
-
-    def forced(self) -> list[int]: ...
-
-
-class Regular(Protocol):
-    """The used part of ``RegularConstraint``."""
-
-    vocabulary: Vocabulary
-    digest: str
-
-    @property
-    def automaton(self) -> Automaton: ...
-
-    @property
-    def index(self) -> TokenIndex | None: ...
-
-    def start(self) -> Position: ...
-
-
-def regular_facts(constraint: Regular) -> Facts:
+def regular_facts(
+    automaton: Automaton, index: TokenIndex | None, vocabulary: Vocabulary, digest: str, start: TokenState
+) -> Facts:
     """The facts of a regular constraint; more of them once it is built. The caller holds its lock."""
-    automaton, index, vocabulary = constraint.automaton, constraint.index, constraint.vocabulary
     only = if_quick(lambda: _only(automaton))
     example = only if only is not None else if_quick(lambda: _example(automaton))
     limit = automaton.work + MAX_WORK_OF_SHARE
@@ -154,7 +73,7 @@ def regular_facts(constraint: Regular) -> Facts:
         sizes = (len(index), index.class_count, index.mask_count, index.nbytes)
     return Facts(
         "context-free" if automaton.is_recursive else "regular",
-        constraint.digest,
+        digest,
         *sizes,
         shortest_tokens=shortest,
         longest_tokens=automaton.longest,  # a token has a byte at least
@@ -162,7 +81,7 @@ def regular_facts(constraint: Regular) -> Facts:
         example=decoded(example),
         forced_share=None
         if example is None
-        else forced_share(constraint.start(), vocabulary, example, lambda: automaton.work <= limit),
+        else forced_share(start, vocabulary, example, lambda: automaton.work <= limit),
     )
 
 
@@ -211,7 +130,7 @@ def shortest_in_index(index: TokenIndex) -> int | None:
 
 
 def forced_share(
-    start: Position, vocabulary: Vocabulary, output: bytes, goes_on: Callable[[], bool] = lambda: True
+    start: TokenState, vocabulary: Vocabulary, output: bytes, goes_on: Callable[[], bool] = lambda: True
 ) -> float | None:
     """The part of an output's canonical tokens that had to follow what was before; None where it has no tokens.
 
@@ -225,7 +144,7 @@ def forced_share(
         return None
 
 
-def _forced_tokens(state: Position, ids: list[int], goes_on: Callable[[], bool]) -> int | None:
+def _forced_tokens(state: TokenState, ids: list[int], goes_on: Callable[[], bool]) -> int | None:
     forced = at = 0
     while at < len(ids):
         if not goes_on():
@@ -302,3 +221,61 @@ def decoded(data: bytes | None) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         return None
+
+
+def _mask(characters: str) -> int:
+    return sum(1 << ord(character) for character in characters)
+
+
+_PREFERRED = tuple(map(_mask, (string.ascii_lowercase, string.digits, string.ascii_uppercase, " ", string.punctuation)))
+"""Byte sets in the order in which a byte is looked for."""
+
+
+# A backslash begins what is escaped, and so is none of them.
+_READABLE = _mask(string.ascii_letters + string.digits + string.punctuation.replace("\\", "") + " \n")
+
+
+class Sampler:
+    """Walks an automaton by ``chance``; makes the states that it comes to."""
+
+    def __init__(self, automaton: Automaton, chance: random.Random) -> None:
+        self._automaton = automaton
+        self._chance = chance
+
+    def sample(self) -> bytes | None:
+        """An output, at some length of its own; None where none was found within bounds."""
+        automaton, chance = self._automaton, self._chance
+        written = bytearray()
+        visits: dict[int, int] = {}
+        state, worked = 0, automaton.work
+        for _ in range(_STEPS):
+            if automaton.work - worked > MAX_WORK_OF_EXAMPLE:
+                return None
+            arcs = automaton.arcs(state)
+            visits[state] = visits.get(state, 0) + 1
+            if automaton.accepting(state) and (not arcs or chance.random() < _stopping(len(written))):
+                return bytes(written)
+            # Wide sets rather than signs, and what was not taken yet: loops are left, and options come up.
+            weights = [
+                (0.01 + (mask & _READABLE).bit_count() ** 0.5) / (1 + visits.get(target, 0)) ** 2
+                for mask, target in arcs
+            ]
+            mask, state = chance.choices(arcs, weights)[0]
+            written.append(self._byte(mask))
+        try:
+            rest = automaton.shortest(state) if len(automaton) < _MAX_STATES else None
+        except ConstraintError:
+            return None
+        return None if rest is None else bytes(written) + rest
+
+    def _byte(self, mask: int) -> int:
+        for preferred in _PREFERRED:
+            if mask & preferred:
+                mask &= preferred
+                break
+        return self._chance.choice([byte for byte in range(256) if mask >> byte & 1])
+
+
+def _stopping(length: int) -> float:
+    """Return the probability that an output ends where it may, by its length so far."""
+    return 0.0 if length < 2 else min(0.15 + length / 100, 0.8)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from lmc.grammar.compiling import KINDS, Source, Whitespace, compile_source
+from lmc.grammar.constraint import Constraint
 from lmc.grammar.facts import Facts
 from lmc.grammar.index.index import TokenIndex
 from lmc.grammar.index.store import IndexFolder, IndexStore
-from lmc.grammar.interface import Constraint
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.cached import cached_property
 from lmc.ir.engine.forks import at_work

@@ -12,6 +12,7 @@ import numpy as np
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
+from lmc.grammar.constraint import Constraint
 from lmc.grammar.context_free.derivations import Derivations
 from lmc.grammar.context_free.lowering import rules_of_grammar
 from lmc.grammar.context_free.matching import Matcher, byte_tokenizer, emit, first_bytes, tokenizer_of
@@ -19,7 +20,6 @@ from lmc.grammar.context_free.rules import RuleSet, find_trap, regular_node
 from lmc.grammar.facts import SEEDS, Facts, decoded, forced_share, if_quick
 from lmc.grammar.index.indexing import unwritable
 from lmc.grammar.index.states import MAX_MASK_BYTES, Masks, Words
-from lmc.grammar.interface import Constraint
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 

@@ -23,6 +23,22 @@ Words = NDArray[np.uint32]
 MAX_MASK_BYTES = 1 << 27
 
 
+class TokenState(Protocol):
+    """The state of a generation in any constraint: see ``State``."""
+
+    @property
+    def accepting(self) -> bool: ...
+
+    @property
+    def complete(self) -> bool: ...
+
+    def mask(self) -> Words: ...
+
+    def advance(self, token_id: int) -> TokenState: ...
+
+    def forced(self) -> list[int]: ...
+
+
 class Holder(Protocol):
     """Hands out its mask while it has one."""
 

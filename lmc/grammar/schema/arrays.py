@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from functools import lru_cache
 from itertools import pairwise, product
-from typing import Any, Protocol
+from typing import Any
 
-from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.documents.errors import Pointer, Subschema, json_pointer, recursive, refusal
-from lmc.grammar.schema.layout import Punctuation
-from lmc.grammar.schema.shapes.expanding import Expander
+from lmc.grammar.schema.layout import ValueBuilder, Values
 from lmc.grammar.schema.shapes.negation import negated
 from lmc.grammar.schema.shapes.shapes import Contains, Goal, Shape
 from lmc.grammar.schema.values import OBJECT, STRING, class_of
@@ -25,41 +23,141 @@ MAX_ANY_ORDER = 8  # values of which every order is produced
 _KINDS = {STRING: 8, OBJECT: 5}  # of characters: every set of those that came before has items of its own
 MAX_VALUES_COUNTED = 2_000  # values times counts, or sets of values that came before
 MAX_DEPTH = 100  # items that differ by place
-
-Values = dict[Hashable, Any]
-"""Values by what tells equal ones."""
+MAX_COUNTED = 10_000  # items times those that meet `contains`
 
 
-class ListBuilder(Protocol):
-    """The used part of ``SchemaBuilder``."""
+def array_node(shape: Shape, builder: ValueBuilder, pointer: Pointer) -> Node:
+    """The arrays that meet a shape.
 
-    arena: Arena
-    layout: Punctuation
-    expander: Expander
-    narrowed: dict[str, str]
+    Raises ``ConstraintError`` for what is not regular: items of which nothing is said, items that differ out of an
+    endless supply, ``contains`` beside ``prefixItems``.
+    """
+    low = 0 if shape.min_items is None else shape.min_items.value
+    high = None if shape.max_items is None else shape.max_items.value
+    count = max((len(items.prefix) for items in shape.items), default=0)
+    arena = builder.arena
+    rest = shape.item_goal(count)
+    if not rest and (high is None or high > count):
+        if low > count or (not count and high != 0):
+            raise recursive(pointer, "the array may hold any JSON value")
+        high = count
+    if shape.contains and (count or not rest):
+        raise refusal(
+            shape.contains[0].schema.pointer,
+            "contains is supported only where items says what all items are",
+            "put the item that is meant into prefixItems, or use items",
+        )
+    slots: list[Node] = []
+    for index in range(count if high is None else min(count, high)):
+        slot = builder.node(shape.item_goal(index), pointer)
+        if slot is arena.empty:
+            high = index
+            break
+        slots.append(slot)
+    item = arena.empty
+    if rest and (high is None or high > len(slots)):
+        item = builder.node(rest, pointer)
+    if item is arena.empty:
+        high = len(slots) if high is None else min(high, len(slots))
+    if high is not None and high < low:
+        return arena.empty
+    if shape.unique is not None and (high is None or high > 1):
+        return _brackets(builder, _unique_items(shape, builder, low, high), low)
+    if shape.contains:
+        return _containing(shape, builder, rest, low, high)
+    return _brackets(builder, _items(builder, slots, item, max(low, 1), high), low)
 
-    def node(self, goal: Goal, pointer: Pointer) -> Node:
-        """The values that meet a goal."""
-        ...
 
-    def listed(self, goal: Goal) -> Values | None:
-        """All values that meet a goal, where they are a short list."""
-        ...
-
-    def classes(self, goal: Goal) -> int:
-        """The classes of the values that are produced for a goal."""
-        ...
-
-    def literal(self, value: Any) -> Node:
-        """One value."""
-        ...
-
-    def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
-        """The texts that all nodes have in common."""
-        ...
+def _brackets(builder: ValueBuilder, inner: Node, low: int) -> Node:
+    return builder.layout.brackets(b"[]", inner, may_be_empty=low == 0)
 
 
-def unique_items(shape: Shape, builder: ListBuilder, low: int, high: int | None) -> Node:
+def _items(builder: ValueBuilder, slots: list[Node], item: Node, low: int, high: int | None) -> Node:
+    """``low`` (at least 1) to ``high`` items: those of the slots, then others."""
+    arena, comma = builder.arena, builder.layout.comma
+    if high is not None and high < low:
+        return arena.empty
+    count = len(slots)
+    if not count:
+        more = arena.repeat(arena.concat(comma, item), low - 1, None if high is None else high - 1)
+        return arena.concat(item, more)
+    node = arena.epsilon
+    if high is None or high > count:
+        node = arena.repeat(arena.concat(comma, item), max(low - count, 0), None if high is None else high - count)
+    for index in range(count - 1, 0, -1):
+        node = arena.concat(comma, slots[index], node)
+        if index >= low:
+            node = arena.optional(node)
+    return arena.concat(slots[0], node)
+
+
+def _containing(shape: Shape, builder: ValueBuilder, rest: Goal, low: int, high: int | None) -> Node:
+    """Arrays of items of one kind, with so many that meet another schema as well."""
+    pointer = shape.contains[0].schema.pointer
+    item = builder.node(rest, pointer)
+    parts: list[Node] = []
+    for contains in shape.contains:
+        hit, miss = _hit_and_miss(builder, rest, item, contains)
+        counted = (low, high) if contains is shape.contains[0] else (0, None)
+        parts.append(_hits(builder, (hit, miss), contains, *counted))
+    low = max(low, *(min(contains.low, 1) for contains in shape.contains))
+    return _brackets(builder, parts[0] if len(parts) == 1 else builder.intersection(parts, pointer), low)
+
+
+def _hit_and_miss(builder: ValueBuilder, rest: Goal, item: Node, contains: Contains) -> tuple[Node, Node]:
+    """Items that are counted, and items that need not be or must not be."""
+    sub = contains.schema
+    hit = builder.node((*rest, sub), sub.pointer)
+    # Without an upper count it does not matter which of the hits are counted.
+    return hit, item if contains.high is None else builder.node((*rest, negated(sub)), sub.pointer)
+
+
+def _hits(builder: ValueBuilder, items: tuple[Node, Node], contains: Contains, low: int, high: int | None) -> Node:
+    """``low`` to ``high`` items, hits or misses, at least one, ``contains.low`` to ``contains.high`` of them hits."""
+    arena, comma = builder.arena, builder.layout.comma
+    hit, miss = items
+    least, most = contains.low, contains.high
+    low = max(low, 1)
+    if (most is not None and most < least) or (high is not None and high < low):
+        return arena.empty
+    total = low if high is None else high  # counted one by one; without an upper bound any number more
+    hits = least if most is None else most
+    if (total + 1) * (hits + 1) > MAX_COUNTED:
+        remedy = "ask for fewer, or leave out maxItems or maxContains"
+        raise refusal(contains.schema.pointer, "contains with so many items to count", remedy)
+    more_hit, more_miss = arena.concat(comma, hit), arena.concat(comma, miss)
+    made: dict[tuple[int, int], Node] = {}
+
+    def behind(count: int, found: int) -> Node:
+        """Return the texts after ``count`` items with ``found`` hits; both stop counting at their bounds."""
+        is_end = count >= low and found >= least
+        if high is not None and count == high:
+            return arena.epsilon if is_end else arena.empty
+        at_end, all_found = high is None and count == total, most is None and found == hits
+        loops = [more_miss] if at_end else []
+        if at_end and all_found:
+            loops.append(more_hit)
+        steps = [arena.epsilon] if is_end else []
+        if not at_end:
+            steps.append(arena.concat(more_miss, made[count + 1, found]))
+        if not (at_end and all_found) and (most is None or found < most):
+            following = (count if at_end else count + 1, found if all_found else found + 1)
+            steps.append(arena.concat(more_hit, made[following]))
+        rest = arena.union(steps)
+        return arena.concat(arena.repeat(arena.union(loops), 0, None), rest) if loops else rest
+
+    for count in range(total, 0, -1):
+        for found in range(hits if count == total else min(hits, count), -1, -1):
+            made[count, found] = behind(count, found)
+    firsts = [arena.concat(miss, made[1, 0])]
+    if hits:
+        firsts.append(arena.concat(hit, made[1, 1]))
+    elif most is None:
+        firsts.append(arena.concat(hit, made[1, 0]))
+    return arena.union(firsts)
+
+
+def _unique_items(shape: Shape, builder: ValueBuilder, low: int, high: int | None) -> Node:
     """``low`` to ``high`` different items, at least one, with commas.
 
     Of more than ``MAX_ANY_ORDER`` listed values they are in the order of the list. Of strings, and of objects with a
@@ -97,7 +195,7 @@ def _endless(pointer: Pointer) -> Exception:
     )
 
 
-def _of_kinds(shape: Shape, builder: ListBuilder, low: int, high: int | None) -> Node:
+def _of_kinds(shape: Shape, builder: ValueBuilder, low: int, high: int | None) -> Node:
     """Unbounded items, distinguished by the kind of one character of a string."""
     goal = shape.item_goal(0)
     classes = builder.classes(goal)
@@ -141,7 +239,7 @@ def _kind(kind: int, count: int, at: str, name: str | None) -> Subschema:
 class _Tuple:
     """Items by place (``goals``), and others out of a list behind them."""
 
-    def __init__(self, shape: Shape, builder: ListBuilder, goals: list[Goal], rest: Values) -> None:
+    def __init__(self, shape: Shape, builder: ValueBuilder, goals: list[Goal], rest: Values) -> None:
         self._builder, self._goals, self._pointer = builder, goals, shape.unique
         self._lists = [*map(builder.listed, goals), *[rest] * len(rest)]
         self._later: list[set[Hashable]] = [set()]
@@ -195,7 +293,7 @@ class _Tuple:
                 yield self._builder.literal(value), used | {key}
 
 
-def _any_order(builder: ListBuilder, values: list[Node], low: int, high: int) -> Node:
+def _any_order(builder: ValueBuilder, values: list[Node], low: int, high: int) -> Node:
     arena, comma = builder.arena, builder.layout.comma
     made: dict[int, Node] = {}
 
@@ -218,7 +316,7 @@ def _any_order(builder: ListBuilder, values: list[Node], low: int, high: int) ->
     return arena.union(arena.concat(value, after(1 << index)) for index, value in enumerate(values))
 
 
-def _ordered(builder: ListBuilder, values: list[Node], low: int, high: int, pointer: Pointer) -> Node:
+def _ordered(builder: ValueBuilder, values: list[Node], low: int, high: int, pointer: Pointer) -> Node:
     arena, comma = builder.arena, builder.layout.comma
     top = high if high < len(values) else low
     if top > 1 and len(values) * top > MAX_VALUES_COUNTED:
@@ -235,138 +333,4 @@ def _ordered(builder: ListBuilder, values: list[Node], low: int, high: int, poin
         more = arena.concat(comma, value)
         last = after[-1] if is_bounded else arena.concat(arena.optional(more), after[-1])
         after = [arena.union([arena.concat(more, taken), left]) for left, taken in pairwise(after)] + [last]
-    return arena.union(firsts)
-
-
-MAX_COUNTED = 10_000  # items times those that meet `contains`
-
-
-def array_node(shape: Shape, builder: ListBuilder, pointer: Pointer) -> Node:
-    """The arrays that meet a shape.
-
-    Raises ``ConstraintError`` for what is not regular: items of which nothing is said, items that differ out of an
-    endless supply, ``contains`` beside ``prefixItems``.
-    """
-    low = 0 if shape.min_items is None else shape.min_items.value
-    high = None if shape.max_items is None else shape.max_items.value
-    count = max((len(items.prefix) for items in shape.items), default=0)
-    arena = builder.arena
-    rest = shape.item_goal(count)
-    if not rest and (high is None or high > count):
-        if low > count or (not count and high != 0):
-            raise recursive(pointer, "the array may hold any JSON value")
-        high = count
-    if shape.contains and (count or not rest):
-        raise refusal(
-            shape.contains[0].schema.pointer,
-            "contains is supported only where items says what all items are",
-            "put the item that is meant into prefixItems, or use items",
-        )
-    slots: list[Node] = []
-    for index in range(count if high is None else min(count, high)):
-        slot = builder.node(shape.item_goal(index), pointer)
-        if slot is arena.empty:
-            high = index
-            break
-        slots.append(slot)
-    item = arena.empty
-    if rest and (high is None or high > len(slots)):
-        item = builder.node(rest, pointer)
-    if item is arena.empty:
-        high = len(slots) if high is None else min(high, len(slots))
-    if high is not None and high < low:
-        return arena.empty
-    if shape.unique is not None and (high is None or high > 1):
-        return _brackets(builder, unique_items(shape, builder, low, high), low)
-    if shape.contains:
-        return _containing(shape, builder, rest, low, high)
-    return _brackets(builder, _items(builder, slots, item, max(low, 1), high), low)
-
-
-def _brackets(builder: ListBuilder, inner: Node, low: int) -> Node:
-    return builder.layout.brackets(b"[]", inner, may_be_empty=low == 0)
-
-
-def _items(builder: ListBuilder, slots: list[Node], item: Node, low: int, high: int | None) -> Node:
-    """``low`` (at least 1) to ``high`` items: those of the slots, then others."""
-    arena, comma = builder.arena, builder.layout.comma
-    if high is not None and high < low:
-        return arena.empty
-    count = len(slots)
-    if not count:
-        more = arena.repeat(arena.concat(comma, item), low - 1, None if high is None else high - 1)
-        return arena.concat(item, more)
-    node = arena.epsilon
-    if high is None or high > count:
-        node = arena.repeat(arena.concat(comma, item), max(low - count, 0), None if high is None else high - count)
-    for index in range(count - 1, 0, -1):
-        node = arena.concat(comma, slots[index], node)
-        if index >= low:
-            node = arena.optional(node)
-    return arena.concat(slots[0], node)
-
-
-def _containing(shape: Shape, builder: ListBuilder, rest: Goal, low: int, high: int | None) -> Node:
-    """Arrays of items of one kind, with so many that meet another schema as well."""
-    pointer = shape.contains[0].schema.pointer
-    item = builder.node(rest, pointer)
-    parts: list[Node] = []
-    for contains in shape.contains:
-        hit, miss = _hit_and_miss(builder, rest, item, contains)
-        counted = (low, high) if contains is shape.contains[0] else (0, None)
-        parts.append(_hits(builder, (hit, miss), contains, *counted))
-    low = max(low, *(min(contains.low, 1) for contains in shape.contains))
-    return _brackets(builder, parts[0] if len(parts) == 1 else builder.intersection(parts, pointer), low)
-
-
-def _hit_and_miss(builder: ListBuilder, rest: Goal, item: Node, contains: Contains) -> tuple[Node, Node]:
-    """Items that are counted, and items that need not be or must not be."""
-    sub = contains.schema
-    hit = builder.node((*rest, sub), sub.pointer)
-    # Without an upper count it does not matter which of the hits are counted.
-    return hit, item if contains.high is None else builder.node((*rest, negated(sub)), sub.pointer)
-
-
-def _hits(builder: ListBuilder, items: tuple[Node, Node], contains: Contains, low: int, high: int | None) -> Node:
-    """``low`` to ``high`` items, hits or misses, at least one, ``contains.low`` to ``contains.high`` of them hits."""
-    arena, comma = builder.arena, builder.layout.comma
-    hit, miss = items
-    least, most = contains.low, contains.high
-    low = max(low, 1)
-    if (most is not None and most < least) or (high is not None and high < low):
-        return arena.empty
-    total = low if high is None else high  # counted one by one; without an upper bound any number more
-    hits = least if most is None else most
-    if (total + 1) * (hits + 1) > MAX_COUNTED:
-        remedy = "ask for fewer, or leave out maxItems or maxContains"
-        raise refusal(contains.schema.pointer, "contains with so many items to count", remedy)
-    more_hit, more_miss = arena.concat(comma, hit), arena.concat(comma, miss)
-    made: dict[tuple[int, int], Node] = {}
-
-    def behind(count: int, found: int) -> Node:
-        """Return the texts after ``count`` items with ``found`` hits; both stop counting at their bounds."""
-        is_end = count >= low and found >= least
-        if high is not None and count == high:
-            return arena.epsilon if is_end else arena.empty
-        at_end, all_found = high is None and count == total, most is None and found == hits
-        loops = [more_miss] if at_end else []
-        if at_end and all_found:
-            loops.append(more_hit)
-        steps = [arena.epsilon] if is_end else []
-        if not at_end:
-            steps.append(arena.concat(more_miss, made[count + 1, found]))
-        if not (at_end and all_found) and (most is None or found < most):
-            following = (count if at_end else count + 1, found if all_found else found + 1)
-            steps.append(arena.concat(more_hit, made[following]))
-        rest = arena.union(steps)
-        return arena.concat(arena.repeat(arena.union(loops), 0, None), rest) if loops else rest
-
-    for count in range(total, 0, -1):
-        for found in range(hits if count == total else min(hits, count), -1, -1):
-            made[count, found] = behind(count, found)
-    firsts = [arena.concat(miss, made[1, 0])]
-    if hits:
-        firsts.append(arena.concat(hit, made[1, 1]))
-    elif most is None:
-        firsts.append(arena.concat(hit, made[1, 0]))
     return arena.union(firsts)

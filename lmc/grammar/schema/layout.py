@@ -1,11 +1,19 @@
-"""The texts between values: brackets, commas and colons, with or without white space."""
+"""The texts between values, and what arrays and objects ask of the builder of the values in them."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Hashable
+from typing import Any, Literal, Protocol
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
+from lmc.grammar.schema.documents.errors import Pointer
+from lmc.grammar.schema.shapes.expanding import Expander
+from lmc.grammar.schema.shapes.shapes import Goal
+from lmc.grammar.schema.strings import Strings
+
+Values = dict[Hashable, Any]
+"""Values by what tells equal ones."""
 
 Whitespace = Literal["compact", "flexible"]
 MAX_SPACES = 40
@@ -65,6 +73,55 @@ class Punctuation:
     def whole(self, node: Node) -> Node:
         """A value as a whole text."""
         return self._arena.concat(self._break, node, self._break)
+
+
+class ValueBuilder(Protocol):
+    """The part of ``SchemaBuilder`` that arrays and objects use."""
+
+    arena: Arena
+    layout: Punctuation
+    expander: Expander
+    strings: Strings
+    narrowed: dict[str, str]
+    conflict: Pointer
+    leaves_out: bool
+    has_other_values: bool
+
+    def node(self, goal: Goal, pointer: Pointer) -> Node:
+        """The values that meet a goal."""
+        ...
+
+    def listed(self, goal: Goal) -> Values | None:
+        """All values that meet a goal, where they are a short list."""
+        ...
+
+    def classes(self, goal: Goal) -> int:
+        """The classes of the values that are produced for a goal."""
+        ...
+
+    def literal(self, value: Any) -> Node:
+        """One value."""
+        ...
+
+    def is_live(self, node: Node) -> bool:
+        """Return whether a node has a text."""
+        ...
+
+    def surely_has_value(self, node: Node) -> bool:
+        """Return whether a property of these values counts where more properties are asked for."""
+        ...
+
+    def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
+        """The texts that all nodes have in common."""
+        ...
+
+    def key_contents(self, goal: Goal) -> Node:
+        """The contents of the strings that meet a goal."""
+        ...
+
+    def key_list(self, goal: Goal) -> list[str] | None:
+        """All strings that meet a goal, where they are a list."""
+        ...
 
 
 def _new_line(arena: Arena) -> Node:

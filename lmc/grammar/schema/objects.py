@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice, product
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.alphabet import JSON, any_character
 from lmc.grammar.schema.documents.errors import Pointer, Subschema, UndescribedError, recursive, refusal
-from lmc.grammar.schema.layout import Punctuation
-from lmc.grammar.schema.shapes.shapes import Goal, LengthBound, PropertyRules, Shape, Some, of_schemas
-from lmc.grammar.schema.strings import Strings
+from lmc.grammar.schema.layout import ValueBuilder
+from lmc.grammar.schema.shapes.shapes import LengthBound, PropertyRules, Shape, Some, of_schemas
 from lmc.grammar.schema.values import string_text
 
+MAX_COUNTED = 5_000  # properties times counts
+MAX_PATTERNS = 4
+MAX_CASES = 500  # of which property it is that has to be there
 _KINDS = 7  # of characters
+_PAIR = b"{}"
 
 
 class Other(NamedTuple):
@@ -30,142 +33,6 @@ class Other(NamedTuple):
 
     contents: Node | None
     value: Node
-
-
-class KeyBuilder(Protocol):
-    """The used part of ``SchemaBuilder``."""
-
-    arena: Arena
-    layout: Punctuation
-    strings: Strings
-
-    def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
-        """The texts that all nodes have in common."""
-        ...
-
-
-def one_property(others: list[Other], builder: KeyBuilder) -> Node:
-    """One of these properties."""
-    return _one_of(
-        [Other(builder.strings.contents(Shape()), each.value) if each.contents is None else each for each in others],
-        builder,
-    )
-
-
-def two_properties(others: list[Other], builder: KeyBuilder, most: int | None, pointer: Pointer) -> Node:
-    """Two or more of these properties, up to ``most``, with commas, two of which are sure to have different keys.
-
-    That two keys differ is not regular. That they differ in their first characters, or in their last, is, and is cheap
-    where few kinds of characters count: by the last byte of a character modulo 7. Left out are objects all of
-    whose keys agree in both; of pairs of words one in 25 does. Keys have their one spelling here.
-    """
-    arena, comma = builder.arena, builder.layout.comma
-    any_text = arena.repeat(any_character(), 0, None)
-    anything = _one_of(_held(others, any_text, arena), builder)
-    found: list[Node] = []
-
-    def add(own: Node, differing: Node) -> None:
-        """The first key is of one kind, some other is not."""
-        same, other = (_one_of(_held(others, texts, arena), builder) for texts in (own, differing))
-        before, behind = (arena.repeat(arena.concat(comma, each), 0, None) for each in (same, anything))
-        found.append(arena.concat(same, before, comma, other, behind))
-
-    kinds = [_characters(kind, arena) for kind in range(_KINDS)]
-    for kind, own in enumerate(kinds):
-        rest = arena.union(kinds[:kind] + kinds[kind + 1 :])
-        add(arena.concat(own, any_text), arena.optional(arena.concat(rest, any_text)))
-        add(arena.concat(any_text, own), arena.optional(arena.concat(any_text, rest)))
-    add(arena.epsilon, arena.repeat(any_character(), 1, None))
-    node = arena.union(found)
-    if most is None:
-        return node
-    counted = arena.concat(anything, arena.repeat(arena.concat(comma, anything), 1, most - 1))
-    return builder.intersection([node, counted], pointer)
-
-
-def _characters(kind: int, arena: Arena) -> Node:
-    """One character of a kind, in its one spelling."""
-
-    def byte_range(first: int, last: int) -> Node:
-        return arena.byte_set((1 << last + 1) - (1 << first))
-
-    ascii_ones = CharSet.of("".join(map(chr, range(kind, 0x80, _KINDS))))
-    any_byte = byte_range(0x80, 0xBF)
-    last = arena.byte_set(sum(1 << byte for byte in range(0x80, 0xC0) if byte % _KINDS == kind))
-    two = byte_range(0xC2, 0xDF)
-    three = arena.union(
-        [
-            arena.concat(byte_range(0xE0, 0xE0), byte_range(0xA0, 0xBF)),
-            arena.concat(arena.byte_set(byte_range(0xE1, 0xEF).mask & ~(1 << 0xED)), any_byte),
-            arena.concat(byte_range(0xED, 0xED), byte_range(0x80, 0x9F)),
-        ]
-    )
-    four = arena.union(
-        [
-            arena.concat(byte_range(0xF0, 0xF0), byte_range(0x90, 0xBF)),
-            arena.concat(byte_range(0xF1, 0xF3), any_byte),
-            arena.concat(byte_range(0xF4, 0xF4), byte_range(0x80, 0x8F)),
-        ]
-    )
-    longer = arena.union([two, three, arena.concat(four, any_byte)])
-    return arena.union([JSON.encode(arena, ascii_ones), arena.concat(longer, last)])
-
-
-def _held(others: list[Other], texts: Node, arena: Arena) -> list[Other]:
-    """The same with keys that are among some texts."""
-    return [
-        Other(texts if each.contents is None else arena.intersection([each.contents, texts]), each.value)
-        for each in others
-    ]
-
-
-def _one_of(others: list[Other], builder: KeyBuilder) -> Node:
-    pairs: list[Node] = []
-    for contents, value in others:
-        assert contents is not None
-        pairs.append(builder.layout.pair(builder.strings.quoted(contents), value))
-    return builder.arena.union(pairs)
-
-
-MAX_COUNTED = 5_000  # properties times counts
-MAX_PATTERNS = 4
-MAX_CASES = 500  # of which property it is that has to be there
-_PAIR = b"{}"
-
-
-class ObjectBuilder(Protocol):
-    """The used part of ``SchemaBuilder``."""
-
-    arena: Arena
-    layout: Punctuation
-    strings: Strings
-    conflict: Pointer
-    leaves_out: bool
-    has_other_values: bool
-
-    def node(self, goal: Goal, pointer: Pointer) -> Node:
-        """The values that meet a goal."""
-        ...
-
-    def is_live(self, node: Node) -> bool:
-        """Return whether a node has a text."""
-        ...
-
-    def surely_has_value(self, node: Node) -> bool:
-        """Return whether a property of these values counts where more properties are asked for."""
-        ...
-
-    def intersection(self, parts: list[Node], pointer: Pointer) -> Node:
-        """The texts that all nodes have in common."""
-        ...
-
-    def key_contents(self, goal: Goal) -> Node:
-        """The contents of the strings that meet a goal."""
-        ...
-
-    def key_list(self, goal: Goal) -> list[str] | None:
-        """All strings that meet a goal, where they are a list."""
-        ...
 
 
 class Property(NamedTuple):
@@ -176,7 +43,7 @@ class Property(NamedTuple):
     is_required: bool
 
 
-def object_node(shape: Shape, builder: ObjectBuilder, pointer: Pointer) -> Node:
+def object_node(shape: Shape, builder: ValueBuilder, pointer: Pointer) -> Node:
     """The objects that meet a shape.
 
     Raises ``RecursiveSchemaError`` where nothing describes the properties, ``UndescribedError`` where nothing describes
@@ -202,7 +69,7 @@ def object_node(shape: Shape, builder: ObjectBuilder, pointer: Pointer) -> Node:
     return node
 
 
-def _cases(shape: Shape, builder: ObjectBuilder) -> Iterator[tuple[Shape, tuple[Some, ...]]]:
+def _cases(shape: Shape, builder: ValueBuilder) -> Iterator[tuple[Shape, tuple[Some, ...]]]:
     """The cases of which declared property it is that has to be there, without those that are seen to be impossible.
 
     With each the demands that an additional property is left to meet.
@@ -235,12 +102,12 @@ def _cases(shape: Shape, builder: ObjectBuilder) -> Iterator[tuple[Shape, tuple[
         stack += [(made, tuple(others), (*hits, some[0])), *reversed(cases)]
 
 
-def _is_met(value: Subschema, shape: Shape, name: str, builder: ObjectBuilder) -> bool:
+def _is_met(value: Subschema, shape: Shape, name: str, builder: ValueBuilder) -> bool:
     """Return whether a required property meets a schema because it is asked to."""
     return value.schema is True or any(sub.schema is value.schema for sub in shape.member_goal(name, builder.strings))
 
 
-def _object(shape: Shape, hits: tuple[Some, ...], builder: ObjectBuilder, pointer: Pointer) -> Node:
+def _object(shape: Shape, hits: tuple[Some, ...], builder: ValueBuilder, pointer: Pointer) -> Node:
     """The objects that meet a shape, the last of their properties an additional one that meets ``hits``, if any."""
     if not hits and not shape.members and not shape.required and (not shape.max_members or shape.max_members.value):
         raise recursive(pointer, "the object may have any properties")
@@ -263,7 +130,7 @@ def _object(shape: Shape, hits: tuple[Some, ...], builder: ObjectBuilder, pointe
     if names.may_be_others and any(hit.value.schema is True for hit in hits) and not shape.has_patterns:
         raise UndescribedError("a property is needed that nothing describes")
     others = names.others(pointer)
-    hit = one_property(names.others(pointer, hits), builder) if hits else None
+    hit = _one_property(names.others(pointer, hits), builder) if hits else None
     if hit is builder.arena.empty:
         return builder.arena.empty
     least = shape.min_members.value if shape.min_members is not None else 0
@@ -277,7 +144,7 @@ def _object(shape: Shape, hits: tuple[Some, ...], builder: ObjectBuilder, pointe
 class _Names:
     """The keys of an object: those that the schema names, and sets of others."""
 
-    def __init__(self, shape: Shape, builder: ObjectBuilder) -> None:
+    def __init__(self, shape: Shape, builder: ValueBuilder) -> None:
         self._shape = shape
         self._builder = builder
         listed = builder.key_list(shape.names) if shape.names else None
@@ -353,7 +220,7 @@ class _Names:
 
 
 def _braces(
-    shape: Shape, builder: ObjectBuilder, members: list[Property], others: list[Other], hit: Node | None
+    shape: Shape, builder: ValueBuilder, members: list[Property], others: list[Other], hit: Node | None
 ) -> Node:
     """The members in their order and any number of others, within the bounds on how many there are.
 
@@ -366,7 +233,7 @@ def _braces(
     arena, layout, comma = builder.arena, builder.layout, builder.layout.comma
     low = 0 if shape.min_members is None else shape.min_members.value
     high = None if shape.max_members is None else shape.max_members.value
-    extra = one_property(others, builder)
+    extra = _one_property(others, builder)
     has_extra = extra is not arena.empty or hit is not None
     countable = len(members) + (2 if hit is None else 1)
     if low > countable and has_extra:
@@ -397,7 +264,7 @@ def _braces(
             return arena.empty
         if least == 2:
             builder.leaves_out = True
-            return arena.concat(comma, two_properties(others, builder, most, _at(shape.min_members)), closing)
+            return arena.concat(comma, _two_properties(others, builder, most, _at(shape.min_members)), closing)
         return arena.concat(arena.repeat(arena.concat(comma, extra), least, most if has_extra else 0), closing)
 
     closing = layout.closing(_PAIR)
@@ -422,7 +289,7 @@ def _braces(
         firsts.append(arena.concat(extra, more, closing))
     elif has_extra and low == 2 and high not in (0, 1):
         builder.leaves_out = True
-        firsts.append(arena.concat(two_properties(others, builder, high, _at(shape.min_members)), closing))
+        firsts.append(arena.concat(_two_properties(others, builder, high, _at(shape.min_members)), closing))
     if low == 0 and hit is None:
         firsts.append(arena.literal(_PAIR[1:]))
     return layout.opened(_PAIR, arena.union(firsts))
@@ -432,7 +299,7 @@ def _at(count: LengthBound | None) -> Pointer:
     return None if count is None else count.pointer
 
 
-def _uncounted(builder: ObjectBuilder, members: list[Property], end: Node) -> list[list[Node]]:
+def _uncounted(builder: ValueBuilder, members: list[Property], end: Node) -> list[list[Node]]:
     """Return what follows each member, as parts, where it is the first; from the last on. ``end`` follows the last.
 
     Only of members that may be first. Required members in a row are put together at once.
@@ -454,7 +321,7 @@ def _uncounted(builder: ObjectBuilder, members: list[Property], end: Node) -> li
 
 
 def _counted(
-    builder: ObjectBuilder, members: list[Property], after: list[Node], *, is_bounded: bool
+    builder: ValueBuilder, members: list[Property], after: list[Node], *, is_bounded: bool
 ) -> list[list[Node]]:
     """The same where it matters how many members there are: ``after[count]`` follows ``count`` members."""
     arena, later_key = builder.arena, builder.layout.later_key
@@ -474,3 +341,86 @@ def _counted(
             following[:same] = [arena.union(pair) for pair in zip(following[:same], after[1:], strict=False)]
         after = [arena.empty, *following]
     return rests
+
+
+def _one_property(others: list[Other], builder: ValueBuilder) -> Node:
+    """One of these properties."""
+    return _one_of(
+        [Other(builder.strings.contents(Shape()), each.value) if each.contents is None else each for each in others],
+        builder,
+    )
+
+
+def _two_properties(others: list[Other], builder: ValueBuilder, most: int | None, pointer: Pointer) -> Node:
+    """Two or more of these properties, up to ``most``, with commas, two of which are sure to have different keys.
+
+    That two keys differ is not regular. That they differ in their first characters, or in their last, is, and is cheap
+    where few kinds of characters count: by the last byte of a character modulo 7. Left out are objects all of
+    whose keys agree in both; of pairs of words one in 25 does. Keys have their one spelling here.
+    """
+    arena, comma = builder.arena, builder.layout.comma
+    any_text = arena.repeat(any_character(), 0, None)
+    anything = _one_of(_held(others, any_text, arena), builder)
+    found: list[Node] = []
+
+    def add(own: Node, differing: Node) -> None:
+        """The first key is of one kind, some other is not."""
+        same, other = (_one_of(_held(others, texts, arena), builder) for texts in (own, differing))
+        before, behind = (arena.repeat(arena.concat(comma, each), 0, None) for each in (same, anything))
+        found.append(arena.concat(same, before, comma, other, behind))
+
+    kinds = [_characters(kind, arena) for kind in range(_KINDS)]
+    for kind, own in enumerate(kinds):
+        rest = arena.union(kinds[:kind] + kinds[kind + 1 :])
+        add(arena.concat(own, any_text), arena.optional(arena.concat(rest, any_text)))
+        add(arena.concat(any_text, own), arena.optional(arena.concat(any_text, rest)))
+    add(arena.epsilon, arena.repeat(any_character(), 1, None))
+    node = arena.union(found)
+    if most is None:
+        return node
+    counted = arena.concat(anything, arena.repeat(arena.concat(comma, anything), 1, most - 1))
+    return builder.intersection([node, counted], pointer)
+
+
+def _characters(kind: int, arena: Arena) -> Node:
+    """One character of a kind, in its one spelling."""
+
+    def byte_range(first: int, last: int) -> Node:
+        return arena.byte_set((1 << last + 1) - (1 << first))
+
+    ascii_ones = CharSet.of("".join(map(chr, range(kind, 0x80, _KINDS))))
+    any_byte = byte_range(0x80, 0xBF)
+    last = arena.byte_set(sum(1 << byte for byte in range(0x80, 0xC0) if byte % _KINDS == kind))
+    two = byte_range(0xC2, 0xDF)
+    three = arena.union(
+        [
+            arena.concat(byte_range(0xE0, 0xE0), byte_range(0xA0, 0xBF)),
+            arena.concat(arena.byte_set(byte_range(0xE1, 0xEF).mask & ~(1 << 0xED)), any_byte),
+            arena.concat(byte_range(0xED, 0xED), byte_range(0x80, 0x9F)),
+        ]
+    )
+    four = arena.union(
+        [
+            arena.concat(byte_range(0xF0, 0xF0), byte_range(0x90, 0xBF)),
+            arena.concat(byte_range(0xF1, 0xF3), any_byte),
+            arena.concat(byte_range(0xF4, 0xF4), byte_range(0x80, 0x8F)),
+        ]
+    )
+    longer = arena.union([two, three, arena.concat(four, any_byte)])
+    return arena.union([JSON.encode(arena, ascii_ones), arena.concat(longer, last)])
+
+
+def _held(others: list[Other], texts: Node, arena: Arena) -> list[Other]:
+    """The same with keys that are among some texts."""
+    return [
+        Other(texts if each.contents is None else arena.intersection([each.contents, texts]), each.value)
+        for each in others
+    ]
+
+
+def _one_of(others: list[Other], builder: ValueBuilder) -> Node:
+    pairs: list[Node] = []
+    for contents, value in others:
+        assert contents is not None
+        pairs.append(builder.layout.pair(builder.strings.quoted(contents), value))
+    return builder.arena.union(pairs)

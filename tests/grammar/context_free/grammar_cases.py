@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from lmc.grammar.compiling import Source, Whitespace, compile_source
-from lmc.grammar.constraint import RegularConstraint
+from lmc.grammar.constraint import Constraint, RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
-from lmc.grammar.interface import Constraint
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 
 JSON = r"""

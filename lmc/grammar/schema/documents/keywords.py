@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from lmc.grammar.schema.documents.errors import Pointer, refusal, shown
 from lmc.grammar.schema.formats import BOUNDS, KNOWN, UNRESTRICTED
+from lmc.grammar.schema.values import TYPES
 
 _DRAFT_4 = frozenset(
     {
@@ -88,9 +89,6 @@ class Internal(Enum):
     SOME = auto()  # a property that there has to be (``shapes.Some``)
 
 
-_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
-
-
 def _is_number(value: Any) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
@@ -103,7 +101,7 @@ def _is_count(value: Any) -> bool:
 
 def _is_type(value: Any) -> bool:
     names = value if isinstance(value, list) else [value]
-    return bool(names) and all(isinstance(name, str) and name in _TYPES for name in names)
+    return bool(names) and all(isinstance(name, str) and name in TYPES for name in names)
 
 
 def _is_names(value: Any) -> bool:
@@ -134,7 +132,7 @@ _MAP: _Check = (_is_map, "an object of schemas")
 _NAMES: _Check = (_is_names, "a list of texts")
 
 ASSERTIONS: dict[str, _Check] = {
-    "type": (_is_type, f"one of {', '.join(_TYPES)}, or a list of them"),
+    "type": (_is_type, f"one of {', '.join(TYPES)}, or a list of them"),
     "enum": (lambda value: isinstance(value, list), "a list"),
     "const": (lambda _: True, "any value"),
     "minimum": _NUMBER,

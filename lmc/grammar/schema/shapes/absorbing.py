@@ -11,47 +11,43 @@ from fractions import Fraction
 from typing import Any
 
 from lmc.grammar.schema import values
-from lmc.grammar.schema.documents.errors import Pointer, Subschema
+from lmc.grammar.schema.documents.errors import Pointer
 from lmc.grammar.schema.documents.keywords import Internal
 from lmc.grammar.schema.formats import BOUNDS
 from lmc.grammar.schema.numbers import EXACT_FLOATS
 from lmc.grammar.schema.shapes.shapes import (
     Contains,
     ItemRules,
+    Keyword,
     LengthBound,
     NumberBound,
     PropertyRules,
     Shape,
-    Some,
     TextRule,
 )
 
-Absorb = Callable[[Shape, dict[Any, Any], Any, Pointer], None]
-"""Takes the shape, the whole schema, the value of the keyword and where the schema stands."""
+Absorb = Callable[[Shape, Keyword], None]
 
 
-def _type(shape: Shape, _schema: dict[Any, Any], value: Any, _pointer: Pointer) -> None:
-    if isinstance(value, str):
-        named = values.TYPES[value]
-    else:
-        named = 0
-        for name in value:
-            named |= values.TYPES[name]
+def _type(shape: Shape, keyword: Keyword) -> None:
+    named = 0
+    for name in [keyword.value] if isinstance(keyword.value, str) else keyword.value:
+        named |= values.TYPES[name]
     shape.classes &= named
     shape.is_typed = True
 
 
-def _enum(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
+def _enum(shape: Shape, keyword: Keyword) -> None:
     found: dict[Any, Any] = {}
-    for index, each in enumerate(value):
-        values.check_value(each, ((pointer, "enum"), index))
+    for index, each in enumerate(keyword.value):
+        values.check_value(each, (keyword.at, index))
         found.setdefault(values.identity(each), each)
     _allow(shape, found)
 
 
-def _const(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-    values.check_value(value, (pointer, "const"))
-    _allow(shape, {values.identity(value): value})
+def _const(shape: Shape, keyword: Keyword) -> None:
+    values.check_value(keyword.value, keyword.at)
+    _allow(shape, {values.identity(keyword.value): keyword.value})
 
 
 def _allow(shape: Shape, found: dict[Any, Any]) -> None:
@@ -61,13 +57,9 @@ def _allow(shape: Shape, found: dict[Any, Any]) -> None:
     shape.is_typed = True
 
 
-def _bound(keyword: str) -> Absorb:
-    is_low, is_open = keyword.endswith("inimum"), keyword.startswith("exclusive")
-
-    def absorb(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-        add_bound(shape, value, is_low=is_low, is_open=is_open, pointer=(pointer, keyword))
-
-    return absorb
+def _bound(shape: Shape, keyword: Keyword) -> None:
+    is_open = keyword.name.startswith("exclusive")
+    add_bound(shape, keyword.value, is_low=keyword.name.endswith("inimum"), is_open=is_open, pointer=keyword.at)
 
 
 def add_bound(shape: Shape, value: float, *, is_low: bool, is_open: bool, pointer: Pointer) -> None:
@@ -91,147 +83,126 @@ def add_bound(shape: Shape, value: float, *, is_low: bool, is_open: bool, pointe
         shape.high = made
 
 
-def _multiple(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
+def _multiple(shape: Shape, keyword: Keyword) -> None:
     shape.implied |= values.NUMBER
-    shape.multiples += ((values.exact(value), (pointer, "multipleOf")),)
+    shape.multiples += ((values.exact(keyword.value), keyword.at),)
 
 
-def _count(keyword: str, attribute: str, implied: int) -> Absorb:
-    pick = max if keyword.startswith("min") else min
+_COUNTS = {
+    "minLength": ("min_length", values.STRING),
+    "maxLength": ("max_length", values.STRING),
+    "minItems": ("min_items", values.ARRAY),
+    "maxItems": ("max_items", values.ARRAY),
+    "minProperties": ("min_members", values.OBJECT),
+    "maxProperties": ("max_members", values.OBJECT),
+}
 
-    def absorb(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-        shape.implied |= implied
-        made = LengthBound(int(value), (pointer, keyword))
-        old: LengthBound | None = getattr(shape, attribute)
-        setattr(shape, attribute, made if old is None else pick(old, made, key=_value))
 
-    return absorb
+def _count(shape: Shape, keyword: Keyword) -> None:
+    attribute, implied = _COUNTS[keyword.name]
+    shape.implied |= implied
+    made = LengthBound(int(keyword.value), keyword.at)
+    old: LengthBound | None = getattr(shape, attribute)
+    pick = max if keyword.name.startswith("min") else min
+    setattr(shape, attribute, made if old is None else pick(old, made, key=_value))
 
 
 def _value(count: LengthBound) -> int:
     return count.value
 
 
-def _pattern(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
+def _pattern(shape: Shape, keyword: Keyword) -> None:
     shape.implied |= values.STRING
-    shape.patterns += (TextRule(value, False, (pointer, "pattern")),)
+    is_negated = keyword.name is Internal.NOT_PATTERN
+    shape.patterns += (TextRule(keyword.value, is_negated, (keyword.pointer, "pattern")),)
 
 
-def _not_pattern(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-    shape.implied |= values.STRING
-    shape.patterns += (TextRule(value, True, (pointer, "pattern")),)
-
-
-def _format(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-    if value in BOUNDS:
-        low, high = BOUNDS[value]
-        add_bound(shape, low, is_low=True, is_open=False, pointer=(pointer, "format"))
-        add_bound(shape, high, is_low=False, is_open=False, pointer=(pointer, "format"))
+def _format(shape: Shape, keyword: Keyword) -> None:
+    if keyword.value in BOUNDS:
+        low, high = BOUNDS[keyword.value]
+        add_bound(shape, low, is_low=True, is_open=False, pointer=keyword.at)
+        add_bound(shape, high, is_low=False, is_open=False, pointer=keyword.at)
     else:
         shape.implied |= values.STRING
-        shape.formats += (TextRule(value, False, (pointer, "format")),)
+        shape.formats += (TextRule(keyword.value, False, keyword.at),)
 
 
-def _content(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
+def _content(shape: Shape, keyword: Keyword) -> None:
     shape.implied |= values.STRING
-    shape.contents += (Subschema(value, (pointer, "contentSchema")),)
+    shape.contents += (keyword.inner,)
 
 
-def _items(shape: Shape, schema: dict[Any, Any], _value: Any, pointer: Pointer) -> None:
-    """`prefixItems` and `items`, or in older drafts `items` and `additionalItems`; called for the first there is."""
+def _items(shape: Shape, keyword: Keyword) -> None:
+    """`prefixItems` and `items`, or in older drafts `items` and `additionalItems`; for the first there is."""
+    schema = keyword.schema
+    if keyword.name == "items" and "prefixItems" in schema:
+        return
     shape.implied |= values.ARRAY
     first, others = ("items", "additionalItems") if isinstance(schema.get("items"), list) else ("prefixItems", "items")
-    prefix = [Subschema(each, ((pointer, first), index)) for index, each in enumerate(schema.get(first, ()))]
-    rest = Subschema(schema[others], (pointer, others)) if others in schema else None
-    shape.items += (ItemRules(prefix, rest),)
+    rest = keyword.beside(others).inner if others in schema else None
+    shape.items += (ItemRules(keyword.beside(first, ()).each(), rest),)
 
 
-def _items_alone(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-    if "prefixItems" not in schema:
-        _items(shape, schema, value, pointer)
-
-
-def _contains(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
+def _contains(shape: Shape, keyword: Keyword) -> None:
     shape.implied |= values.ARRAY
-    low = int(schema.get("minContains", 1))
-    high = int(schema["maxContains"]) if "maxContains" in schema else None
+    low = int(keyword.schema.get("minContains", 1))
+    high = int(keyword.schema["maxContains"]) if "maxContains" in keyword.schema else None
     if low or high is not None:
-        shape.contains += (Contains(Subschema(value, (pointer, "contains")), low, high),)
+        shape.contains += (Contains(keyword.inner, low, high),)
 
 
-def _unique(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-    if value:
+def _unique(shape: Shape, keyword: Keyword) -> None:
+    if keyword.value:
         shape.implied |= values.ARRAY
-        shape.unique = (pointer, "uniqueItems")
+        shape.unique = keyword.at
 
 
-def _members(shape: Shape, schema: dict[Any, Any], _value: Any, pointer: Pointer) -> None:
-    """`properties`, `patternProperties`, `additionalProperties`; called for the first of them that there is."""
+_MEMBERS = ("properties", "patternProperties", "additionalProperties")
+
+
+def _members(shape: Shape, keyword: Keyword) -> None:
+    """`properties`, `patternProperties`, `additionalProperties`; for the first of them that there is."""
+    if keyword.name != next(name for name in _MEMBERS if name in keyword.schema):
+        return
     shape.implied |= values.OBJECT
-    at = (pointer, "properties")
-    named = {name: Subschema(each, (at, name)) for name, each in schema.get("properties", {}).items()}
-    at = (pointer, "patternProperties")
-    patterns = [(name, Subschema(each, (at, name))) for name, each in schema.get("patternProperties", {}).items()]
-    rest = None
-    if "additionalProperties" in schema:
-        rest = Subschema(schema["additionalProperties"], (pointer, "additionalProperties"))
-    shape.members += (PropertyRules(named, patterns, rest),)
+    named, patterns = (keyword.beside(name, {}).named() for name in _MEMBERS[:2])
+    rest = keyword.beside(_MEMBERS[2]).inner if _MEMBERS[2] in keyword.schema else None
+    shape.members += (PropertyRules(named, list(patterns.items()), rest),)
 
 
-def _patterns_first(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-    if "properties" not in schema:
-        _members(shape, schema, value, pointer)
-
-
-def _rest_alone(shape: Shape, schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
-    if "properties" not in schema and "patternProperties" not in schema:
-        _members(shape, schema, value, pointer)
-
-
-def _required(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
+def _required(shape: Shape, keyword: Keyword) -> None:
     shape.implied |= values.OBJECT
-    at = (pointer, "required")
-    shape.required += tuple((name, at) for name in value)
+    shape.required += tuple((name, keyword.at) for name in keyword.value)
 
 
-def _names(shape: Shape, _schema: dict[Any, Any], value: Any, pointer: Pointer) -> None:
+def _names(shape: Shape, keyword: Keyword) -> None:
     shape.implied |= values.OBJECT
-    shape.names += (Subschema(value, (pointer, "propertyNames")),)
+    shape.names += (keyword.inner,)
 
 
-def _some(shape: Shape, _schema: dict[Any, Any], value: Some, _pointer: Pointer) -> None:
+def _some(shape: Shape, keyword: Keyword) -> None:
     shape.implied |= values.OBJECT
-    shape.some += (value,)
+    shape.some += (keyword.value,)
 
 
 ABSORB: dict[Any, Absorb] = {
     "type": _type,
     "enum": _enum,
     "const": _const,
-    "minimum": _bound("minimum"),
-    "maximum": _bound("maximum"),
-    "exclusiveMinimum": _bound("exclusiveMinimum"),
-    "exclusiveMaximum": _bound("exclusiveMaximum"),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _bound),
     "multipleOf": _multiple,
-    "minLength": _count("minLength", "min_length", values.STRING),
-    "maxLength": _count("maxLength", "max_length", values.STRING),
+    **dict.fromkeys(_COUNTS, _count),
     "pattern": _pattern,
-    Internal.NOT_PATTERN: _not_pattern,
+    Internal.NOT_PATTERN: _pattern,
     "format": _format,
     "contentSchema": _content,
     "prefixItems": _items,
-    "items": _items_alone,
+    "items": _items,
     "contains": _contains,
-    "minItems": _count("minItems", "min_items", values.ARRAY),
-    "maxItems": _count("maxItems", "max_items", values.ARRAY),
     "uniqueItems": _unique,
-    "properties": _members,
-    "patternProperties": _patterns_first,
-    "additionalProperties": _rest_alone,
+    **dict.fromkeys(_MEMBERS, _members),
     "required": _required,
     "propertyNames": _names,
     Internal.SOME: _some,
-    "minProperties": _count("minProperties", "min_members", values.OBJECT),
-    "maxProperties": _count("maxProperties", "max_members", values.OBJECT),
 }
 """The effect of a keyword on a shape. Those that combine schemas are in ``expanding.py``."""

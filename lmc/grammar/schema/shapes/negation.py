@@ -7,20 +7,18 @@ keyword without a counterpart is refused here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations
 from typing import Any
 
 from lmc.grammar.schema.documents.documents import Document
 from lmc.grammar.schema.documents.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.documents.keywords import COMPANIONS, Internal
-from lmc.grammar.schema.shapes.shapes import Goal, Some
+from lmc.grammar.schema.shapes.shapes import Goal, Keyword, Some
 from lmc.grammar.schema.values import ANY, TYPES, check_value
 
-_Alternatives = Iterator[Any]
+_Alternatives = Iterable[Any]
 """Schemas one of which holds where the keyword does not, or goals."""
-
-_Negate = Callable[[dict[Any, Any], Any, Pointer], _Alternatives]
-"""Takes the whole schema, the value of the keyword and where the schema stands."""
 
 
 def negate(sub: Subschema, document: Document) -> Subschema:
@@ -30,19 +28,20 @@ def negate(sub: Subschema, document: Document) -> Subschema:
         return Subschema(not sub.schema, pointer)
     schema = document.keywords(sub)
     goals: list[Goal] = []
-    for keyword, value in schema.items():
-        if keyword in COMPANIONS:
+    for name, value in schema.items():
+        if name in COMPANIONS:
             continue
-        if keyword in ("$dynamicRef", "$recursiveRef"):
-            goals.append((negated(document.resolve_dynamic(keyword, value, (pointer, keyword))),))
+        if name in ("$dynamicRef", "$recursiveRef"):
+            goals.append((negated(document.resolve_dynamic(name, value, (pointer, name))),))
             continue
-        if keyword == "$ref":
-            goals.append((negated(document.resolve(value, (pointer, keyword))),))
+        if name == "$ref":
+            goals.append((negated(document.resolve(value, (pointer, name))),))
             continue
-        rule = _RULES.get(keyword)
+        keyword = Keyword(name, value, schema, pointer)
+        rule = _RULES.get(name)
         if rule is None:
-            raise _refused(keyword, pointer)
-        for alternative in rule(schema, value, pointer):
+            raise _refused(keyword)
+        for alternative in rule(keyword):
             goals.append(alternative if isinstance(alternative, tuple) else (Subschema(alternative, pointer),))
     return Subschema({Internal.CHOICES: goals}, pointer)
 
@@ -54,31 +53,29 @@ def negated(sub: Subschema) -> Subschema:
     return Subschema({Internal.NOT: sub}, sub.pointer)
 
 
-def _refused(keyword: Any, pointer: Pointer) -> Exception:
+def _refused(keyword: Keyword) -> Exception:
     return refusal(
-        (pointer, str(keyword)),
-        f"{keyword} would have to be negated (for not, if, or a oneOf whose branches overlap), which is not supported",
+        (keyword.pointer, str(keyword.name)),
+        f"{keyword.name} would have to be negated (for not, if, or a oneOf whose branches overlap), which is not "
+        "supported",
         "say what is allowed, not what is not; in oneOf, give every branch a required property with a const of its own",
     )
 
 
-def _type(_schema: dict[Any, Any], value: Any, _pointer: Pointer) -> _Alternatives:
+def _type(keyword: Keyword) -> _Alternatives:
     rest = ANY
-    for name in [value] if isinstance(value, str) else value:
+    for name in [keyword.value] if isinstance(keyword.value, str) else keyword.value:
         rest &= ~TYPES[name]
     yield {Internal.CLASSES: rest}
 
 
-def _const(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    return _enum(_schema, [value], pointer)
-
-
-def _enum(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
+def _enum(keyword: Keyword) -> _Alternatives:
+    value = [keyword.value] if keyword.name == "const" else keyword.value
     for each in value:
-        check_value(each, pointer)
+        check_value(each, keyword.pointer)
     scalars = [each for each in value if not isinstance(each, list | dict)]
-    others = [negated(Subschema(_spelled_out(each), pointer)) for each in value if isinstance(each, list | dict)]
-    yield (Subschema({Internal.EXCLUDED: scalars}, pointer), *others)
+    parts = [Subschema(_spelled_out(each), keyword.pointer) for each in value if isinstance(each, list | dict)]
+    yield (Subschema({Internal.EXCLUDED: scalars}, keyword.pointer), *map(negated, parts))
 
 
 def _spelled_out(value: list[Any] | dict[str, Any]) -> dict[str, Any]:
@@ -91,68 +88,58 @@ def _spelled_out(value: list[Any] | dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(value), "maxProperties": len(value)}
 
 
-def _bound(counterpart: str) -> _Negate:
-    def rule(_schema: dict[Any, Any], value: Any, _pointer: Pointer) -> _Alternatives:
-        yield {"type": "number", counterpart: value}
-
-    return rule
-
-
-def _low_count(kind: str, counterpart: str) -> _Negate:
-    def rule(_schema: dict[Any, Any], value: Any, _pointer: Pointer) -> _Alternatives:
-        if value > 0:
-            yield {"type": kind, counterpart: value - 1}
-
-    return rule
-
-
-def _high_count(kind: str, counterpart: str) -> _Negate:
-    def rule(_schema: dict[Any, Any], value: Any, _pointer: Pointer) -> _Alternatives:
-        yield {"type": kind, counterpart: value + 1}
-
-    return rule
+# The type that a bound is about, the keyword of the opposite one, and how far off that is.
+_COUNTERPARTS = {
+    "minimum": ("number", "exclusiveMaximum", 0),
+    "maximum": ("number", "exclusiveMinimum", 0),
+    "exclusiveMinimum": ("number", "maximum", 0),
+    "exclusiveMaximum": ("number", "minimum", 0),
+    "minLength": ("string", "maxLength", -1),
+    "maxLength": ("string", "minLength", 1),
+    "minItems": ("array", "maxItems", -1),
+    "maxItems": ("array", "minItems", 1),
+    "minProperties": ("object", "maxProperties", -1),
+    "maxProperties": ("object", "minProperties", 1),
+}
 
 
-def _pattern(_schema: dict[Any, Any], value: Any, _pointer: Pointer) -> _Alternatives:
-    yield {"type": "string", Internal.NOT_PATTERN: value}
+def _bound(keyword: Keyword) -> _Alternatives:
+    kind, counterpart, step = _COUNTERPARTS[keyword.name]
+    if step != -1 or keyword.value > 0:
+        yield {"type": kind, counterpart: keyword.value + step}
 
 
-def _prefix_items(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    at = (pointer, "prefixItems")
-    for index, each in enumerate(value):
-        wrong = negated(Subschema(each, (at, index))).schema
-        yield {"type": "array", "minItems": index + 1, "prefixItems": [True] * index + [wrong]}
+def _prefix_items(keyword: Keyword) -> _Alternatives:
+    for index, each in enumerate(keyword.each()):
+        yield {"type": "array", "minItems": index + 1, "prefixItems": [True] * index + [negated(each).schema]}
 
 
-def _items(schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    if isinstance(value, list):
-        raise _refused("items", pointer)
-    before = len(schema.get("prefixItems", ()))
-    if value is False:
+def _items(keyword: Keyword) -> _Alternatives:
+    if isinstance(keyword.value, list):
+        raise _refused(keyword)
+    before = len(keyword.schema.get("prefixItems", ()))
+    if keyword.value is False:
         yield {"type": "array", "minItems": before + 1}
-    elif value is not True and value:
+    elif keyword.value is not True and keyword.value:
         if before:
-            raise _refused("items", pointer)
-        yield {"type": "array", "contains": negated(Subschema(value, (pointer, "items"))).schema}
+            raise _refused(keyword)
+        yield {"type": "array", "contains": negated(keyword.inner).schema}
 
 
-def _contains(schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    if schema.get("minContains", 1) != 1 or "maxContains" in schema:
-        raise _refused("contains", pointer)
-    yield {"type": "array", "items": negated(Subschema(value, (pointer, "contains"))).schema}
+def _contains(keyword: Keyword) -> _Alternatives:
+    if keyword.schema.get("minContains", 1) != 1 or "maxContains" in keyword.schema:
+        raise _refused(keyword)
+    yield {"type": "array", "items": negated(keyword.inner).schema}
 
 
-def _properties(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    at = (pointer, "properties")
-    for name, each in value.items():
-        if each is not True and each != {}:
-            wrong = negated(Subschema(each, (at, name))).schema
-            yield {"type": "object", "required": [name], "properties": {name: wrong}}
+def _restricting(subs: dict[str, Subschema]) -> Iterator[tuple[str, Subschema]]:
+    """The negations of those schemas that say something."""
+    return ((name, negated(sub)) for name, sub in subs.items() if sub.schema is not True and sub.schema != {})
 
 
-def _required(_schema: dict[Any, Any], value: Any, _pointer: Pointer) -> _Alternatives:
-    for name in value:
-        yield {"type": "object", "properties": {name: False}}
+def _properties(keyword: Keyword) -> _Alternatives:
+    for name, wrong in _restricting(keyword.named()):
+        yield {"type": "object", "required": [name], "properties": {name: wrong.schema}}
 
 
 def _some(names: Any, names_pointer: Pointer, value: Subschema) -> dict[Any, Any]:
@@ -160,120 +147,68 @@ def _some(names: Any, names_pointer: Pointer, value: Subschema) -> dict[Any, Any
     return {"type": "object", Internal.SOME: Some(Subschema(names, names_pointer), value)}
 
 
-def _additional(schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    if value is True or value == {}:
-        return
-    at = (pointer, "additionalProperties")
-    names: dict[Any, Any] = {"type": "string", Internal.EXCLUDED: list(schema.get("properties", ()))}
-    patterns = [{Internal.NOT_PATTERN: pattern} for pattern in schema.get("patternProperties", ())]
+def _additional(keyword: Keyword) -> _Alternatives:
+    names: dict[Any, Any] = {"type": "string", Internal.EXCLUDED: list(keyword.schema.get("properties", ()))}
+    patterns = [{Internal.NOT_PATTERN: pattern} for pattern in keyword.schema.get("patternProperties", ())]
     if patterns:
         names["allOf"] = patterns
-    yield _some(names, at, negated(Subschema(value, at)))
+    for _, wrong in _restricting({"": keyword.inner}):
+        yield _some(names, keyword.at, wrong)
 
 
-def _pattern_properties(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    at = (pointer, "patternProperties")
-    for pattern, each in value.items():
-        if each is not True and each != {}:
-            names = {"type": "string", "pattern": pattern}
-            yield _some(names, (at, pattern), negated(Subschema(each, (at, pattern))))
+def _pattern_properties(keyword: Keyword) -> _Alternatives:
+    for pattern, wrong in _restricting(keyword.named()):
+        yield _some({"type": "string", "pattern": pattern}, (keyword.at, pattern), wrong)
 
 
-def _property_names(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    at = (pointer, "propertyNames")
-    if value is not True and value != {}:
-        yield _some({Internal.NOT: Subschema(value, at)}, at, Subschema(True, at))
+def _property_names(keyword: Keyword) -> _Alternatives:
+    if keyword.value is not True and keyword.value != {}:
+        yield _some({Internal.NOT: keyword.inner}, keyword.at, Subschema(True, keyword.at))
 
 
-def _dependent(keyword: str) -> _Negate:
-    def rule(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-        at = (pointer, keyword)
-        for name, each in value.items():
-            if isinstance(each, list):
-                for other in each:
-                    yield {"type": "object", "required": [name], "properties": {other: False}}
-            else:
-                present = Subschema({"type": "object", "required": [name]}, pointer)
-                yield (present, negated(Subschema(each, (at, name))))
-
-    return rule
+def _dependent(keyword: Keyword) -> _Alternatives:
+    for name, sub in keyword.named().items():
+        if isinstance(sub.schema, list):
+            for other in sub.schema:
+                yield {"type": "object", "required": [name], "properties": {other: False}}
+        else:
+            yield (Subschema({"type": "object", "required": [name]}, keyword.pointer), negated(sub))
 
 
-def _all_of(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    at = (pointer, "allOf")
-    for index, each in enumerate(value):
-        yield (negated(Subschema(each, (at, index))),)
-
-
-def _any_of(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    at = (pointer, "anyOf")
-    yield tuple(negated(Subschema(each, (at, index))) for index, each in enumerate(value))
-
-
-def _one_of(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    at = (pointer, "oneOf")
-    branches = [Subschema(each, (at, index)) for index, each in enumerate(value)]
+def _one_of(keyword: Keyword) -> _Alternatives:
+    branches = keyword.each()
     yield tuple(map(negated, branches))
-    for index, left in enumerate(branches):
-        for right in branches[index + 1 :]:
-            yield (left, right)
+    yield from combinations(branches, 2)
 
 
-def _not(_schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    yield (Subschema(value, (pointer, "not")),)
+def _if(keyword: Keyword) -> _Alternatives:
+    if "then" in keyword.schema:
+        yield (keyword.inner, negated(keyword.beside("then").inner))
+    if "else" in keyword.schema:
+        yield (negated(keyword.inner), negated(keyword.beside("else").inner))
 
 
-def _if(schema: dict[Any, Any], value: Any, pointer: Pointer) -> _Alternatives:
-    condition = Subschema(value, (pointer, "if"))
-    if "then" in schema:
-        yield (condition, negated(Subschema(schema["then"], (pointer, "then"))))
-    if "else" in schema:
-        yield (negated(condition), negated(Subschema(schema["else"], (pointer, "else"))))
-
-
-def _internal_not(_schema: dict[Any, Any], value: Subschema, _pointer: Pointer) -> _Alternatives:
-    yield (value,)
-
-
-def _nothing(_schema: dict[Any, Any], _value: Any, _pointer: Pointer) -> _Alternatives:
-    """For keywords that another one reads."""
-    yield from ()
-
-
-_RULES: dict[Any, _Negate] = {
+_RULES: dict[Any, Callable[[Keyword], _Alternatives]] = {
     "type": _type,
-    "const": _const,
+    "const": _enum,
     "enum": _enum,
-    "minimum": _bound("exclusiveMaximum"),
-    "maximum": _bound("exclusiveMinimum"),
-    "exclusiveMinimum": _bound("maximum"),
-    "exclusiveMaximum": _bound("minimum"),
-    "minLength": _low_count("string", "maxLength"),
-    "maxLength": _high_count("string", "minLength"),
-    "pattern": _pattern,
+    **dict.fromkeys(_COUNTERPARTS, _bound),
+    "pattern": lambda keyword: [{"type": "string", Internal.NOT_PATTERN: keyword.value}],
     "prefixItems": _prefix_items,
     "items": _items,
     "contains": _contains,
-    "minContains": _nothing,
-    "maxContains": _nothing,
-    "minItems": _low_count("array", "maxItems"),
-    "maxItems": _high_count("array", "minItems"),
     "properties": _properties,
-    "required": _required,
+    "required": lambda keyword: [{"type": "object", "properties": {name: False}} for name in keyword.value],
     "additionalProperties": _additional,
     "patternProperties": _pattern_properties,
     "propertyNames": _property_names,
-    "minProperties": _low_count("object", "maxProperties"),
-    "maxProperties": _high_count("object", "minProperties"),
-    "dependentRequired": _dependent("dependentRequired"),
-    "dependentSchemas": _dependent("dependentSchemas"),
-    "dependencies": _dependent("dependencies"),
-    "allOf": _all_of,
-    "anyOf": _any_of,
+    **dict.fromkeys(("dependentRequired", "dependentSchemas", "dependencies"), _dependent),
+    "allOf": lambda keyword: [(negated(each),) for each in keyword.each()],
+    "anyOf": lambda keyword: [tuple(map(negated, keyword.each()))],
     "oneOf": _one_of,
-    "not": _not,
+    "not": lambda keyword: [(keyword.inner,)],
     "if": _if,
-    "then": _nothing,
-    "else": _nothing,
-    Internal.NOT: _internal_not,
+    Internal.NOT: lambda keyword: [(keyword.value,)],
+    # What another one reads.
+    **dict.fromkeys(("minContains", "maxContains", "then", "else"), lambda _: ()),
 }

@@ -76,6 +76,38 @@ class SchemaContext(NamedTuple):
     scope: Scope = None
 
 
+class Keyword(NamedTuple):
+    """A keyword: its value, the keywords of its schema, where that stands, and its context."""
+
+    name: Any
+    value: Any
+    schema: dict[Any, Any]
+    pointer: Pointer
+    context: SchemaContext = SchemaContext()
+
+    @property
+    def at(self) -> Pointer:
+        """Its own place."""
+        return (self.pointer, self.name)
+
+    @property
+    def inner(self) -> Subschema:
+        """The schema that it holds."""
+        return Subschema(self.value, self.at)
+
+    def each(self) -> list[Subschema]:
+        """The schemas of a list."""
+        return [Subschema(each, (self.at, index)) for index, each in enumerate(self.value)]
+
+    def named(self) -> dict[str, Subschema]:
+        """The schemas of an object."""
+        return {name: Subschema(each, (self.at, name)) for name, each in self.value.items()}
+
+    def beside(self, name: str, default: Any = True) -> Keyword:
+        """Another keyword of the same schema."""
+        return self._replace(name=name, value=self.schema.get(name, default))
+
+
 class Alternatives(NamedTuple):
     """One of several goals has to be met as well."""
 
