@@ -45,11 +45,36 @@ class FrameCell(Cell):
     names: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ListCell(Cell):
-    """A list of known length."""
+    """A list of known length.
 
-    items: tuple[Abstract, ...]
+    Cells that grew from one another share a buffer, of which each has the first ``_length`` items: to append is O(1).
+    """
+
+    __slots__ = ("_buffer", "_items", "_length")
+
+    def __init__(self, items: tuple[Abstract, ...]) -> None:
+        self._items: tuple[Abstract, ...] | None = items
+        self._buffer: list[Abstract] | None = None
+        self._length = len(items)
+
+    @property
+    def items(self) -> tuple[Abstract, ...]:
+        """Its items, in order."""
+        if self._items is None:
+            assert self._buffer is not None
+            self._items = tuple(self._buffer[: self._length])
+        return self._items
+
+    def appended(self, item: Abstract) -> ListCell:
+        """Return the list with ``item`` at its end."""
+        buffer = self._buffer
+        if buffer is None or len(buffer) > self._length:  # another cell has grown from this one
+            buffer = list(self.items)
+        buffer.append(item)
+        made = ListCell(())
+        made._items, made._buffer, made._length = None, buffer, len(buffer)
+        return made
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -240,7 +240,7 @@ def grown(machine: Machine, value: Abstract, further: Sequence[Abstract], own: A
 def _append(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
     cell = machine.cell(receiver)
     if isinstance(cell, ListCell):
-        put(machine, receiver, ListCell((*cell.items, item)))
+        put(machine, receiver, cell.appended(item))
         return NONE
     kept = machine.can_be_stored(item, {receiver.address} if isinstance(receiver, Ref) else ())
     if not kept and not objects.put_into_run(machine, item):
