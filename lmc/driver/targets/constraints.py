@@ -29,7 +29,10 @@ class ConstraintCaches:
     def of(self, folder: IndexFolder | None) -> ConstraintCache:
         """Return the cache of ``folder`` (None: nothing is kept on disk)."""
         with self._lock:
-            return self._caches.setdefault(folder, ConstraintCache(folder=folder))
+            found = self._caches.get(folder)
+            if found is None:
+                found = self._caches[folder] = ConstraintCache(folder=folder)
+            return found
 
 
 def start(cache: ConstraintCache, module: Module, tokenizer: Tokenizer) -> None:

@@ -9,9 +9,11 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from lmc.driver.options import ENGINE_OPTIONS, Options, check_options
@@ -124,9 +126,10 @@ def _project_settings(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     """``[tool.lmc]`` and the folder where it stands."""
     for place in (folder, *folder.parents):
         path = place / "pyproject.toml"
-        if path.is_file():
+        with suppress(OSError):
             status = path.stat()
-            return place, _read_settings(path, (status.st_mtime_ns, status.st_size, status.st_ino))
+            if S_ISREG(status.st_mode):
+                return place, _read_settings(path, (status.st_mtime_ns, status.st_size, status.st_ino))
     return folder, {}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterable
@@ -18,8 +20,8 @@ from lmc.ir.tokens.tokenizer import Tokenizer
 MAX_IDLE = 4
 """Engines with a model that no run uses and that are kept for the next one; beyond that the least recently used is
 closed."""
-_MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "*config.json", "tokenizer*.json", "chat_template*")
-"""Files of a model folder that an engine is made of."""
+_MODEL_FILES = re.compile(r"(?s:.*\.safetensors(\.index\.json)?|.*config\.json|tokenizer.*\.json|chat_template.*)")
+"""Names of files of a model folder that an engine is made of."""
 
 Version = tuple[tuple[str, int, int, int], ...]
 """Names of the model's files, with size, time of the last change in nanoseconds, and inode."""
@@ -207,11 +209,9 @@ def _version(target: Target) -> Version | None:
     """
     if target.kind not in ("local", "builtin"):
         return None
-    folder = builtin_model.path() if target.path is None else Path(target.path)
     try:
-        states = [
-            (entry.name, entry.stat()) for entry in folder.iterdir() if any(entry.match(each) for each in _MODEL_FILES)
-        ]
+        with os.scandir(builtin_model.path() if target.path is None else target.path) as entries:
+            states = [(entry.name, entry.stat()) for entry in entries if _MODEL_FILES.fullmatch(entry.name)]
     except OSError:
         return None
     return tuple(sorted((name, state.st_size, state.st_mtime_ns, state.st_ino) for name, state in states))
