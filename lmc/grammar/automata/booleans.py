@@ -110,18 +110,13 @@ class Resolution:
         return _resolved(node)
 
     def _combined(self, node: Node, parts: list[Node]) -> Node:
-        arena = self._arena
         match node.kind:
-            case Kind.CONCAT:
-                return arena.concat(*parts)
-            case Kind.UNION:
-                return arena.union(parts)
-            case Kind.REPEAT:
-                return arena.repeat(parts[0], node.low, node.high)
             case Kind.COMPLEMENT:
                 return self._complement(node, parts[0])
-            case _:
+            case Kind.INTERSECTION:
                 return self._intersection(node, parts)
+            case _:
+                return self._arena.rebuilt(node, parts)
 
     def _complement(self, node: Node, part: Node) -> Node:
         if part.kind is Kind.EMPTY:

@@ -6,7 +6,18 @@ import sys
 from collections.abc import Iterable
 from operator import attrgetter
 
-from lmc.grammar.automata.nodes import ALL_BYTES, EMPTY, EPSILON, EVERYTHING, Kind, Node, States, bytes_of
+from lmc.grammar.automata.nodes import (
+    ALL_BYTES,
+    EMPTY,
+    EPSILON,
+    EVERYTHING,
+    Kind,
+    Node,
+    States,
+    bytes_of,
+    fold,
+    inner_parts,
+)
 from lmc.ir.errors import ConstraintError
 
 MAX_NODES = 500_000
@@ -63,47 +74,47 @@ class Arena:
     def copy(self, node: Node) -> Node:
         """The same expression of a certain node of another arena, without anything that was derived there.
 
-        Definitions that it refers to are copied once, whatever refers to them later. Iterative: nodes nest deeply.
+        Definitions that it refers to are copied once, whatever refers to them later.
         """
         made: dict[Node, Node] = {}
         undefined: list[tuple[Node, Node]] = []
-        stack = [node]
-        while stack:
-            top = stack[-1]
-            missing = [part for part in top.parts if part not in made] if top.kind is not Kind.STATE else []
-            if missing and top not in made:
-                stack += missing
-                continue
-            stack.pop()
-            if top not in made:
-                copied = made[top] = self._copied(top, [made[part] for part in top.parts if part in made])
-                if top.kind is Kind.REFERENCE and copied.resolved is None:
-                    assert top.resolved is not None
-                    undefined.append((copied, top.resolved))
-                    stack.insert(0, top.resolved)
-        for reference, definition in undefined:
-            reference.resolved = made[definition]
-        return made[node]
 
-    def _copied(self, node: Node, parts: list[Node]) -> Node:
+        def copied(top: Node, parts: list[Node]) -> Node:
+            match top.kind:
+                case Kind.BYTE:
+                    return self.byte_set(top.mask)
+                case Kind.LITERAL:
+                    return self.literal(top.data)
+                case Kind.STATE:
+                    assert top.automaton is not None
+                    return self.state(top.automaton, top.state, top.low, top.high)
+                case Kind.REFERENCE:
+                    reference = self.reference(top.state)
+                    if reference.resolved is None:
+                        assert top.resolved is not None
+                        undefined.append((reference, top.resolved))
+                    return reference
+                case _:
+                    return self.rebuilt(top, parts)
+
+        root = fold(node, made, copied, inner_parts)
+        for reference, definition in undefined:  # definitions may add others
+            reference.resolved = fold(definition, made, copied, inner_parts)
+        return root
+
+    def rebuilt(self, node: Node, parts: list[Node]) -> Node:
+        """The same of other parts; a node without parts as it is."""
         match node.kind:
-            case Kind.EMPTY | Kind.EPSILON:
-                return node
-            case Kind.BYTE:
-                return self.byte_set(node.mask)
-            case Kind.LITERAL:
-                return self.literal(node.data)
             case Kind.CONCAT:
                 return self.concat(*parts)
             case Kind.UNION:
                 return self.union(parts)
+            case Kind.INTERSECTION:
+                return self.intersection(parts)
             case Kind.REPEAT:
                 return self.repeat(parts[0], node.low, node.high)
-            case Kind.REFERENCE:
-                return self.reference(node.state)
             case _:
-                assert node.automaton is not None
-                return self.state(node.automaton, node.state, node.low, node.high)
+                return node
 
     def spend(self, steps: int) -> None:
         """Count steps. Raises ``ConstraintError`` beyond ``MAX_STEPS``."""

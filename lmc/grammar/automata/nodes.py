@@ -5,9 +5,11 @@ Equal expressions of one arena are one node, so nodes are compared by identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 ALL_BYTES = (1 << 256) - 1
 
@@ -134,6 +136,29 @@ def bytes_of(node: Node) -> bytes:
     return b""
 
 
+def inner_parts(node: Node) -> tuple[Node, ...]:
+    """The parts whose strings are in those of a node: not what a ``STATE`` was made from."""
+    return () if node.kind is Kind.STATE else node.parts
+
+
+def fold(
+    node: Node, made: dict[Node, T], make: Callable[[Node, list[T]], T], parts: Callable[[Node], Sequence[Node]]
+) -> T:
+    """Return what is made of a node, by what is made of its parts; ``made`` keeps it. Iterative: nodes nest deeply."""
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        inner = parts(top)
+        missing = [part for part in inner if part not in made] if top not in made else []
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        if top not in made:
+            made[top] = make(top, [made[part] for part in inner])
+    return made[node]
+
+
 def references(node: Node) -> Iterator[Node]:
     """The references in a node, each once; not those in their definitions, and none of an automaton."""
     seen, stack = {node}, [node]
@@ -141,7 +166,7 @@ def references(node: Node) -> Iterator[Node]:
         top = stack.pop()
         if top.kind is Kind.REFERENCE:
             yield top
-        for part in top.parts if top.kind is not Kind.STATE else ():
+        for part in inner_parts(top):
             if part not in seen:
                 seen.add(part)
                 stack.append(part)
@@ -149,18 +174,7 @@ def references(node: Node) -> Iterator[Node]:
 
 def longest_length(node: Node) -> int | None:
     """A bound on the bytes of a string of the node; None: there is none."""
-    known: dict[Node, int | None] = {}
-    stack = [node]
-    while stack:
-        top = stack[-1]
-        waiting = [part for part in top.parts if part not in known]
-        if waiting:
-            stack += waiting
-            continue
-        stack.pop()
-        if top not in known:
-            known[top] = _longest(top, [known[part] for part in top.parts])
-    return known[node]
+    return fold(node, dict[Node, int | None](), _longest, lambda top: top.parts)
 
 
 def _longest(node: Node, parts: list[int | None]) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable
 from math import inf
 from typing import TypeVar
 
-from lmc.grammar.automata.nodes import Kind, Node
+from lmc.grammar.automata.nodes import Kind, Node, fold, inner_parts
 from lmc.ir.errors import ConstraintError
 
 MAX_STATES = 30_000  # that a search looks at
@@ -97,24 +97,12 @@ class ShortestStrings:
             self._lengths.update(lengths)
 
     def _sum(self, node: Node, known: dict[Node, float]) -> float:
-        """The same from the lengths of references so far. Iterative: nodes nest deeply."""
-        stack = [node]
-        while stack:
-            top = stack[-1]
-            if top in known or top in self._lengths:
-                stack.pop()
-                known[top] = known[top] if top in known else self._lengths[top]
-                continue
-            parts: tuple[Node, ...] = () if top.kind is Kind.STATE else top.parts
-            missing = [part for part in parts if part not in known]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            known[top] = self._own(top, [known[part] for part in parts])
-        return known[node]
+        """The same from the lengths of references so far."""
+        return fold(node, known, self._own, lambda top: () if top in self._lengths else inner_parts(top))
 
     def _own(self, node: Node, parts: list[float]) -> float:
+        if node in self._lengths:
+            return self._lengths[node]
         match node.kind:
             case Kind.BYTE:
                 return 1
@@ -142,7 +130,7 @@ def _definitions(node: Node, known: dict[Node, float]) -> dict[Node, Node]:
     seen, stack = {node}, [node]
     while stack:
         top = stack.pop()
-        parts: Iterable[Node] = () if top.kind is Kind.STATE else top.parts
+        parts: Iterable[Node] = inner_parts(top)
         if top.kind is Kind.REFERENCE and top not in known:
             assert top.resolved is not None
             found[top] = top.resolved

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.grammar.automata.nodes import Kind, Node
+from lmc.grammar.automata.nodes import Kind, Node, fold
 from lmc.grammar.context_free.rules import Alternative, Repetition, RuleSet, Symbol, base
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
@@ -84,24 +84,13 @@ class _Emission:
         return text + _repeats(symbol.low, symbol.high) if isinstance(symbol, Repetition) else text
 
     def _term(self, node: Node) -> str:
-        """The name of a terminal, or its text where that is short. Iterative: nodes nest deeply."""
-        stack = [node]
-        while stack:
-            top = stack[-1]
-            parts = _flat(top)
-            missing = [part for part in parts if part not in self._terms]
-            if missing and top not in self._terms:
-                stack += missing
-                continue
-            stack.pop()
-            if top not in self._terms:
-                depth = self._depths[top] = 1 + max((self._depths[part] for part in parts), default=0)
-                if depth > MAX_DEPTH:
-                    raise _too_deep("parts of a terminal nest")
-                self._terms[top] = self._made(top, [self._terms[part] for part in parts])
-        return self._terms[node]
+        """The name of a terminal, or its text where that is short."""
+        return fold(node, self._terms, self._made, _flat)
 
     def _made(self, node: Node, parts: list[str]) -> str:
+        depth = self._depths[node] = 1 + max((self._depths[part] for part in _flat(node)), default=0)
+        if depth > MAX_DEPTH:
+            raise _too_deep("parts of a terminal nest")
         match node.kind:
             case Kind.EPSILON:
                 return '""'

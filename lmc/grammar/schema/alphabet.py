@@ -9,7 +9,7 @@ from lmc.grammar.automata.alphabets import UTF8, Alphabet
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.charsets import ANY, CharSet
 from lmc.grammar.automata.derivatives import Derivatives
-from lmc.grammar.automata.nodes import ALL_BYTES, Kind, Node
+from lmc.grammar.automata.nodes import ALL_BYTES, Kind, Node, fold
 from lmc.grammar.schema.values import string_text
 
 _CONTROLS = CharSet([(0, 0x1F)])
@@ -93,41 +93,22 @@ def embedded(node: Node, arena: Arena) -> Node:
     texts to different texts and no escape is part of another, so it goes through all operations on languages; only a
     complement has to be held to the texts that can come out.
     """
-    made: dict[Node, Node] = {}
-    stack = [node]
-    while stack:
-        top = stack[-1]
-        missing = [part for part in top.parts if part not in made]
-        if missing and top not in made:
-            stack += missing
-            continue
-        stack.pop()
-        if top not in made:
-            made[top] = _embedded(top, [made[part] for part in top.parts], arena)
-    return made[node]
 
+    def written(top: Node, parts: list[Node]) -> Node:
+        match top.kind:
+            case Kind.BYTE:
+                return _byte(top.mask, arena)
+            case Kind.LITERAL:
+                return arena.concat(*(_byte(1 << byte, arena) for byte in top.data))
+            case Kind.COMPLEMENT:
+                any_text = arena.repeat(_byte(ALL_BYTES, arena), 0, None)
+                return arena.intersection([any_text, arena.complement(parts[0])])
+            case Kind.STATE:
+                return parts[0]
+            case _:
+                return arena.rebuilt(top, parts)
 
-def _embedded(node: Node, parts: list[Node], arena: Arena) -> Node:
-    match node.kind:
-        case Kind.BYTE:
-            return _byte(node.mask, arena)
-        case Kind.LITERAL:
-            return arena.concat(*(_byte(1 << byte, arena) for byte in node.data))
-        case Kind.CONCAT:
-            return arena.concat(*parts)
-        case Kind.UNION:
-            return arena.union(parts)
-        case Kind.INTERSECTION:
-            return arena.intersection(parts)
-        case Kind.REPEAT:
-            return arena.repeat(parts[0], node.low, node.high)
-        case Kind.COMPLEMENT:
-            any_text = arena.repeat(_byte(ALL_BYTES, arena), 0, None)
-            return arena.intersection([any_text, arena.complement(parts[0])])
-        case Kind.STATE:
-            return parts[0]
-        case _:
-            return node
+    return fold(node, dict[Node, Node](), written, lambda top: top.parts)
 
 
 def _byte(mask: int, arena: Arena) -> Node:

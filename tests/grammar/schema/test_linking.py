@@ -5,7 +5,7 @@ import pytest
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Kind, Node, references
-from lmc.grammar.schema.recursion import linked
+from lmc.grammar.schema.compiling import linked
 
 
 def _list_of(arena: Arena, item: Node, low: int = 0) -> Node:

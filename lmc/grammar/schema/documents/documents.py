@@ -10,6 +10,9 @@ from urllib.parse import unquote, urljoin
 from lmc.grammar.schema.documents.errors import Pointer, Subschema, json_pointer, refusal, tokens_of
 from lmc.grammar.schema.documents.keywords import (
     ASSERTIONS,
+    NAMED_SCHEMAS,
+    ONE_SCHEMA,
+    SCHEMAS,
     UNKNOWN_FORMAT,
     UNKNOWN_KEYWORD,
     Ignored,
@@ -20,12 +23,9 @@ from lmc.grammar.schema.documents.keywords import (
 from lmc.grammar.schema.formats import BOUNDS, KNOWN, UNRESTRICTED
 from lmc.ir.errors import ConstraintError
 
-_SINGLE = (
-    "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not",
-    "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
-)  # fmt: skip
-_LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
-_MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
+_SINGLE = (*ONE_SCHEMA, "items")
+_LISTS = (*SCHEMAS, "items")
+_MAPS = (*NAMED_SCHEMAS, "$defs", "definitions", "dependencies")
 
 
 class Document:

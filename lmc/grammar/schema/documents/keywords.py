@@ -112,10 +112,6 @@ def _is_map(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(name, str) for name in value)
 
 
-def _is_items(value: Any) -> bool:
-    return isinstance(value, dict | bool | list)
-
-
 def _is_dependencies(value: Any) -> bool:
     return _is_map(value) and all(isinstance(each, dict | bool) or _is_names(each) for each in value.values())
 
@@ -124,61 +120,40 @@ _Check = tuple[Callable[[Any], bool], str]
 
 _NUMBER: _Check = (_is_number, "a number")
 _COUNT: _Check = (_is_count, "a whole number that is not negative")
-_FLAG: _Check = (lambda value: isinstance(value, bool), "true or false")
 _TEXT: _Check = (lambda value: isinstance(value, str), "a text")
 _SCHEMA: _Check = (lambda value: isinstance(value, dict | bool), "a schema: an object, true or false")
 _SCHEMAS: _Check = (lambda value: isinstance(value, list) and bool(value), "a list of one schema or more")
 _MAP: _Check = (_is_map, "an object of schemas")
-_NAMES: _Check = (_is_names, "a list of texts")
+
+ONE_SCHEMA = (
+    "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "not", "propertyNames",
+    "then", "unevaluatedItems", "unevaluatedProperties",
+)  # fmt: skip
+SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
+NAMED_SCHEMAS = ("dependentSchemas", "patternProperties", "properties")
+_COUNTS = (
+    "maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties",
+)  # fmt: skip
 
 ASSERTIONS: dict[str, _Check] = {
+    **dict.fromkeys(ONE_SCHEMA, _SCHEMA),
+    **dict.fromkeys(SCHEMAS, _SCHEMAS),
+    **dict.fromkeys(NAMED_SCHEMAS, _MAP),
+    **dict.fromkeys(_COUNTS, _COUNT),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _NUMBER),
+    **dict.fromkeys(("pattern", "format", "$ref", "$dynamicRef", "$recursiveRef"), _TEXT),
     "type": (_is_type, f"one of {', '.join(TYPES)}, or a list of them"),
     "enum": (lambda value: isinstance(value, list), "a list"),
     "const": (lambda _: True, "any value"),
-    "minimum": _NUMBER,
-    "maximum": _NUMBER,
-    "exclusiveMinimum": _NUMBER,
-    "exclusiveMaximum": _NUMBER,
     "multipleOf": (lambda value: _is_number(value) and value > 0, "a number above 0"),
-    "minLength": _COUNT,
-    "maxLength": _COUNT,
-    "pattern": _TEXT,
-    "format": _TEXT,
-    "contentSchema": _SCHEMA,
-    "prefixItems": _SCHEMAS,
-    "items": (_is_items, "a schema, or as in older drafts a list of schemas"),
-    "additionalItems": _SCHEMA,
-    "contains": _SCHEMA,
-    "minContains": _COUNT,
-    "maxContains": _COUNT,
-    "minItems": _COUNT,
-    "maxItems": _COUNT,
-    "uniqueItems": _FLAG,
-    "unevaluatedItems": _SCHEMA,
-    "properties": _MAP,
-    "patternProperties": _MAP,
-    "additionalProperties": _SCHEMA,
-    "unevaluatedProperties": _SCHEMA,
-    "propertyNames": _SCHEMA,
-    "required": _NAMES,
-    "minProperties": _COUNT,
-    "maxProperties": _COUNT,
+    "items": (lambda value: isinstance(value, dict | bool | list), "a schema, or as in older drafts a list of schemas"),
+    "uniqueItems": (lambda value: isinstance(value, bool), "true or false"),
+    "required": (_is_names, "a list of texts"),
     "dependentRequired": (
         lambda value: _is_map(value) and all(map(_is_names, value.values())),
         "an object of lists of texts",
     ),
-    "dependentSchemas": _MAP,
     "dependencies": (_is_dependencies, "an object of schemas and lists of texts"),
-    "$ref": _TEXT,
-    "$dynamicRef": _TEXT,
-    "$recursiveRef": _TEXT,
-    "allOf": _SCHEMAS,
-    "anyOf": _SCHEMAS,
-    "oneOf": _SCHEMAS,
-    "not": _SCHEMA,
-    "if": _SCHEMA,
-    "then": _SCHEMA,
-    "else": _SCHEMA,
 }
 """Keywords that restrict values, each with what its own value has to be."""
 

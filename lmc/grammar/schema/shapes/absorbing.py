@@ -162,17 +162,18 @@ _MEMBERS = ("properties", "patternProperties", "additionalProperties")
 
 def _members(shape: Shape, keyword: Keyword) -> None:
     """`properties`, `patternProperties`, `additionalProperties`; for the first of them that there is."""
-    if keyword.name != next(name for name in _MEMBERS if name in keyword.schema):
+    if any(name in keyword.schema for name in _MEMBERS[: _MEMBERS.index(keyword.name)]):
         return
     shape.implied |= values.OBJECT
-    named, patterns = (keyword.beside(name, {}).named() for name in _MEMBERS[:2])
+    named, patterns = (keyword.beside(name).named() if name in keyword.schema else {} for name in _MEMBERS[:2])
     rest = keyword.beside(_MEMBERS[2]).inner if _MEMBERS[2] in keyword.schema else None
     shape.members += (PropertyRules(named, list(patterns.items()), rest),)
 
 
 def _required(shape: Shape, keyword: Keyword) -> None:
     shape.implied |= values.OBJECT
-    shape.required += tuple((name, keyword.at) for name in keyword.value)
+    at = keyword.at
+    shape.required += tuple([(name, at) for name in keyword.value])
 
 
 def _names(shape: Shape, keyword: Keyword) -> None:

@@ -97,15 +97,17 @@ class Keyword(NamedTuple):
 
     def each(self) -> list[Subschema]:
         """The schemas of a list."""
-        return [Subschema(each, (self.at, index)) for index, each in enumerate(self.value)]
+        at = self.at
+        return [Subschema(each, (at, index)) for index, each in enumerate(self.value)]
 
     def named(self) -> dict[str, Subschema]:
         """The schemas of an object."""
-        return {name: Subschema(each, (self.at, name)) for name, each in self.value.items()}
+        at = self.at
+        return {name: Subschema(each, (at, name)) for name, each in self.value.items()}
 
     def beside(self, name: str, default: Any = True) -> Keyword:
         """Another keyword of the same schema."""
-        return self._replace(name=name, value=self.schema.get(name, default))
+        return Keyword(name, self.schema.get(name, default), self.schema, self.pointer, self.context)
 
 
 class Alternatives(NamedTuple):
