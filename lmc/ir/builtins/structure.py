@@ -31,25 +31,29 @@ def build(structure: str, leaves: Sequence[Any]) -> Any:
     return _build(json.loads(structure), leaves, 0)
 
 
+class _Indices(Sequence[Any]):
+    """Leaves that only note the highest index that is asked for."""
+
+    def __init__(self) -> None:
+        self.highest = -1
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, int) or index < 0:
+            raise InputError(f"leaf index {index!r} is no index")
+        self.highest = max(self.highest, index)
+
+
 def leaf_count(structure: str) -> int:
     """One more than the highest leaf index. Raises ``InputError`` where the text is no structure."""
-    highest = -1
-
-    class _Leaves(Sequence[Any]):
-        def __len__(self) -> int:
-            return 0
-
-        def __getitem__(self, index: Any) -> Any:
-            nonlocal highest
-            if not isinstance(index, int) or index < 0:
-                raise InputError(f"leaf index {index!r} is no index")
-            highest = max(highest, index)
-
+    indices = _Indices()
     try:
-        _build(json.loads(structure), _Leaves(), 0)
+        _build(json.loads(structure), indices, 0)
     except (ValueError, TypeError, RecursionError) as error:
         raise InputError(f"not a structure: {error}") from error
-    return highest + 1
+    return indices.highest + 1
 
 
 def _encode(value: Any, leaf: Callable[[Any], int | None], depth: int) -> Any:

@@ -211,12 +211,13 @@ class _FunctionVerifier:
             raise op.fail("results are a tuple of values")
         for value in op.results:
             self._check_type(value, op)
+        fields = vars(op)
         for field in layout.holders:
-            held = getattr(op, field.name)
+            held = fields[field.name]
             if held is not field.default and not field.accepts(held):
                 raise op.fail(f"{field.name} does not hold {field.held}")
         for field in layout.attributes:
-            value = getattr(op, field.name)
+            value = fields[field.name]
             kind = type(value)
             if value is not field.default and (kind is int or kind not in field.type.scalars):
                 self._check_attribute(op, field, value)
