@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.frontend.strategies import HEADER
+from tests.frontend.strategies import HEADER, Drawing, below
 
 ARGUMENTS_HEADER = (
     HEADER
@@ -81,14 +81,11 @@ def apart(q):
 NAMES = ("words", "mixed", "table", "pool", "box", "crate", "nested", "preset")
 
 
-class ArgumentWriter:
+class ArgumentWriter(Drawing):
     """Draws calls that change arguments, and reads of them."""
 
     def __init__(self, draw: Any) -> None:
-        self.draw = draw
-
-    def pick(self, *options: Any) -> Any:
-        return self.draw(st.sampled_from(options))
+        super().__init__(draw)
 
     def read(self) -> str:
         return self.pick(
@@ -127,7 +124,7 @@ class ArgumentWriter:
         )
 
     def statement(self) -> list[str]:
-        kind = self.draw(st.integers(0, 9))
+        kind = self.draw(below(10))
         if kind < 3:
             return [f"seen.append({self.read()})"]
         if kind < 5:

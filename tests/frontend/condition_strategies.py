@@ -137,13 +137,13 @@ class ConditionWriter(Writer):
         self.depth -= 1
         new = [name for name in self.texts if name not in saved[0]]
         self.texts, self.numbers, self.lists, self.states, self.flags = saved
-        if new and not self.functions and self.draw(st.integers(0, 5)) == 0:
+        if new and not self.functions and self.one_in(6):
             self.maybe.append(new[0])
         return [" " * indent + line for line in (lines or ["pass"])]
 
     def _if(self) -> list[str]:
         lines = [f"if {self.condition()}:", *self.arm()]
-        if self.draw(st.integers(0, 3)) == 0:
+        if self.one_in(4):
             lines += [f"elif {self.condition()}:", *self.arm()]
         if self.draw(st.booleans()):
             lines += ["else:", *self.arm()]
@@ -187,7 +187,7 @@ class ConditionWriter(Writer):
         return self.pick("", "from error", "from None")
 
     def _raise(self) -> list[str]:
-        if self.draw(st.integers(0, 3)) == 0:
+        if self.one_in(4):
             name = self.fresh("t")
             self.texts.append(name)
             return [f"{name} = sure({self.pick(*self.states)}, {self.text(0)})"]

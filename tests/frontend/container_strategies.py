@@ -5,6 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.frontend.strategies import Drawing
+
 MOST_ITEMS = 5  # of a list that a generated program makes longer: loops over it end
 
 CONTAINERS_HEADER = f"""
@@ -78,30 +80,19 @@ CONDITIONS = (
 KINDS = ("texts", "lists", "rows", "dicts", "sets", "queues", "counters", "groups", "iterators", "pairs", "flags")
 
 
-class ContainerWriter:
+class ContainerWriter(Drawing):
     """Draws statements over the names that are bound so far; a name bound in an arm is used in that arm alone."""
 
     def __init__(self, draw: Any) -> None:
-        self.draw = draw
+        super().__init__(draw)
         self.names: dict[str, list[str]] = {kind: [] for kind in KINDS}
         self.names["texts"] = ["a", "b"]
-        self.count = 0
         self.budget = draw(st.integers(5, 14))
-        self.of_rows = draw(st.integers(1, 4)) == 1  # lists that hold one list in two places
-        self.libraries = draw(st.integers(1, 3)) == 1  # calls of which end most captures early
+        self.of_rows = self.one_in(4)  # lists that hold one list in two places
+        self.libraries = self.one_in(3)  # calls of which end most captures early
         self.loops = 0
         self.depth = 0
         self.in_function = 0
-
-    def pick(self, *options: Any) -> Any:
-        return self.draw(st.sampled_from(options))
-
-    def one_in(self, number: int) -> bool:
-        return self.draw(st.integers(1, number)) == 1
-
-    def fresh(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
 
     def known(self, kind: str) -> str:
         """A name of that kind, most likely one of the first, which the most aliases and iterators are of."""

@@ -126,7 +126,7 @@ class HandleWriter(LoopWriter):
         )
         self.arrays.append((name, count))
         lines = [f"{name} = {state}.fork({count})"]
-        if count.startswith("len(") and self.draw(st.integers(0, 2)) == 0:
+        if count.startswith("len(") and self.one_in(3):
             items = count[4:-1]
             lines = [f"{name} = {state}.fork({count}) if {items} else {self.pick('[]', f'[{state}]', '()')}"]
         return [*lines, *self._go_over()] if self.draw(st.booleans()) else lines
@@ -194,9 +194,9 @@ class HandleWriter(LoopWriter):
         ]
         if own:
             options += [[f"{self.pick(*own)}.append({branch}.gen('x', max_tokens=1))"]] * 2
-        if self.draw(st.integers(0, 7)) == 0:
+        if self.one_in(8):
             options.append([f"if {branch}.gen('z', max_tokens=1) > 'r': break"])
-        if own and self.draw(st.integers(0, 5)) == 0:
+        if own and self.one_in(6):
             options.append([f"{branch}.append(str(len({self.pick(*own)})))"])
         return self.pick(*options)
 
@@ -232,7 +232,7 @@ class HandleWriter(LoopWriter):
         own = [state for state in self.states if state != "s"]
         if self.functions:
             return self._gen()
-        if not own or self.draw(st.integers(0, 3)) == 0:
+        if not own or self.one_in(4):
             name, state = self.fresh("u"), self.pick(*self.states)
             if not self.depth:
                 self.states.append(name)
@@ -295,7 +295,7 @@ class HandleWriter(LoopWriter):
         )
         raised = self.pick(f"raising({text}[:3])", f"raising.on_state({state}, {text}[:3])")
         lines = [f"{name} = {call}"]
-        if self.draw(st.integers(0, 2)) == 0:
+        if self.one_in(3):
             lines = [f"try: {name} = {raised}", f"except ValueError as e: {name} = str(e)[:6]"]
             if self.draw(st.booleans()):
                 lines.append("finally: effect('end')")

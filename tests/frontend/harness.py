@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pytest
 
@@ -17,7 +18,7 @@ from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.variants import Captured, inputs_of
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import LmcError
-from lmc.ir.module import print_module
+from lmc.ir.module import Module, print_module
 from lmc.ir.profile import OpProfile
 from lmc.ir.semantics.interpreter import Outcome, interpret
 from lmc.ir.text.parser import parse
@@ -25,6 +26,7 @@ from lmc.ir.verify.verifier import verify
 from tests.compiled_constraints import compile_for_toy, toy_constraints
 
 EFFECTS: list[Any] = []
+_CHECKED: WeakValueDictionary[int, Module] = WeakValueDictionary()
 
 
 def effect(*values: Any) -> None:
@@ -84,10 +86,12 @@ def check(
     *,
     captured: Captured | None = None,
     watch: Callable[[], Any] | None = None,
+    plain: Run | None = None,
 ) -> Captured:
     """Capture (where ``captured`` is None), run in both ways, and assert that nothing tells them apart.
 
-    ``args`` is a tuple, or a function that makes it anew for each run; ``watch`` gives what a run leaves behind.
+    ``args`` is a tuple, or a function that makes it anew for each run; ``watch`` gives what a run leaves behind;
+    ``plain`` is the run as plain Python where it is known, and nothing is left behind.
     """
     kwargs = kwargs or {}
     EFFECTS.clear()
@@ -95,19 +99,28 @@ def check(
     if captured is None:
         captured = capture(function, bind(function, *given))
     assert EFFECTS == [], "a capture runs no effect"
-    verify(captured.module)
-    text = print_module(captured.module)
-    assert print_module(parse(text)) == text
+    check_module(captured.module)
     assert captured.matches(bind(function, *given))
     graph = run_captured(captured, *given, program=function)
     left = _shown(watch)
-    plain = run_plain(function, *_fresh(args, kwargs))
+    if plain is None:
+        plain = run_plain(function, *_fresh(args, kwargs))
     assert left == _shown(watch)
     assert graph.end == plain.end
     assert graph.effects == plain.effects
     if plain.end[0] == "gave":
         assert graph.calls == plain.calls
     return captured
+
+
+def check_module(module: Module) -> None:
+    """Assert, once for each module, that it is valid and that its text says all of it."""
+    if _CHECKED.get(id(module)) is module:
+        return
+    verify(module)
+    text = print_module(module)
+    assert print_module(parse(text)) == text
+    _CHECKED[id(module)] = module
 
 
 def _shown(watch: Callable[[], Any] | None) -> str:

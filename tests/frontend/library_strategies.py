@@ -5,6 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.frontend.strategies import Drawing
+
 LIBRARY_HEADER = """
 import base64
 import difflib
@@ -277,18 +279,18 @@ LEAVES = {
 _HOLE = re.compile(r"\{([TNFBWMS])\}")
 
 
-class Writer:
+class Writer(Drawing):
     """Draws statements and expressions."""
 
     def __init__(self, draw: Any) -> None:
-        self.draw = draw
+        super().__init__(draw)
         self.lines: list[str] = []
 
     def expression(self, kind: str, depth: int = 2) -> str:
         """An expression that gives ``kind``."""
-        if depth == 0 or kind not in TEMPLATES or self.draw(st.integers(0, 4)) == 0:
-            return self.draw(st.sampled_from(LEAVES[kind]))
-        template = self.draw(st.sampled_from(TEMPLATES[kind]))
+        if depth == 0 or kind not in TEMPLATES or self.one_in(5):
+            return self.pick(*LEAVES[kind])
+        template = self.pick(*TEMPLATES[kind])
         # In an f-string another quote is needed; there only names stand.
         deeper = 0 if template.startswith('f"') else depth - 1
         parts = _HOLE.split(template)
@@ -303,7 +305,7 @@ class Writer:
         return "".join(filled)
 
     def _name(self, kind: str) -> str:
-        return self.draw(st.sampled_from({"T": ["a", "t"], "N": ["n", "k"], "F": ["n"], "S": ["3", "k % 4"]}[kind]))
+        return self.pick(*{"T": ["a", "t"], "N": ["n", "k"], "F": ["n"], "S": ["3", "k % 4"]}[kind])
 
     def block(self, indent: str, budget: int) -> None:
         """Some statements."""
@@ -329,7 +331,7 @@ class Writer:
         elif kind == 9:
             put('t = s.gen("x", max_tokens=3)')
         elif kind == 10:
-            put(self.draw(st.sampled_from(['LOG.debug("%s", t)', "RNG.shuffle(seen)", "seen.sort(key=len)"])))
+            put(self.pick('LOG.debug("%s", t)', "RNG.shuffle(seen)", "seen.sort(key=len)"))
         elif kind == 11 and budget > 1:
             put(f"if {self.expression('B')}:")
             self.block(indent + "    ", budget - 1)
@@ -339,14 +341,14 @@ class Writer:
         elif kind == 13 and budget > 1:
             put("try:")
             self.block(indent + "    ", budget - 1)
-            error = self.draw(st.sampled_from(["ValueError", "IndexError", "(ValueError, TypeError)", "Exception"]))
+            error = self.pick("ValueError", "IndexError", "(ValueError, TypeError)", "Exception")
             put(f"except {error} as error:")
             put("    seen.append(type(error).__name__)")
         elif kind == 14:
             put(f"if (m := PAIR.search({self.expression('T')})) is not None:")
             put("    seen.append(m.group(1) + str(m.start()))")
         else:
-            put(f"x = {self.expression(self.draw(st.sampled_from('TNFBWM')))}")
+            put(f"x = {self.expression(self.pick(*'TNFBWM'))}")
 
 
 @st.composite

@@ -117,14 +117,14 @@ class LoopWriter(ConditionWriter):
 
     def _round(self) -> list[str]:
         known = [name for name in self.texts if name not in ("a", "b")]
-        old = bool(known) and not self.functions and self.draw(st.integers(0, 2)) == 0
+        old = bool(known) and not self.functions and self.one_in(3)
         name = self.pick(*known) if old else self.fresh("w")
         items = self._items()
         around = list(self.texts)
         self.texts.append(name)
         body = self._rounds()
         self.texts = around
-        if not old and not self.functions and self.draw(st.integers(0, 5)) == 0:
+        if not old and not self.functions and self.one_in(6):
             self.maybe.append(name)
         return [f"for {name} in {items}:", *body, *self._otherwise()]
 
@@ -155,7 +155,7 @@ class LoopWriter(ConditionWriter):
         return body
 
     def _otherwise(self) -> list[str]:
-        return ["else:", *self.arm()] if self.draw(st.integers(0, 3)) == 0 else []
+        return ["else:", *self.arm()] if self.one_in(4) else []
 
     def arm(self, indent: int = 4) -> list[str]:
         counters, dicts = list(self.counters), list(self.dicts)
@@ -165,7 +165,7 @@ class LoopWriter(ConditionWriter):
 
     def _end(self) -> list[str]:
         end = self.pick("continue", "break")
-        if self.draw(st.integers(0, 2)) == 0:
+        if self.one_in(3):
             return [f"if {self.condition(0)}:", *self.arm(), f"    {end}"]
         return [f"if {self.condition(0)}: {end}"]
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.frontend.strategies import Drawing
+
 NAMES_HEADER = """
 from lmc.frontend.program.function import JittedFunction as jit
 
@@ -21,23 +23,15 @@ def wrong(form, letter):
 """
 
 
-class NameWriter:
+class NameWriter(Drawing):
     """Draws statements over texts (``t``), lists (``xs``), dicts (``d``) and sets (``seen``) of names."""
 
     def __init__(self, draw: Any) -> None:
-        self.draw = draw
-        self.count = 0
+        super().__init__(draw)
         self.budget = draw(st.integers(4, 11))
         self.loops = 0
         self.texts, self.lists, self.dicts, self.sets = ["t"], ["xs"], ["d"], ["seen"]
         self.boxes: list[str] = []
-
-    def pick(self, *options: Any) -> Any:
-        return self.draw(st.sampled_from(options))
-
-    def fresh(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
 
     def text(self) -> str:
         """A text that is most likely one of a few."""
@@ -50,7 +44,7 @@ class NameWriter:
         options += [
             f"({xs} or ['u'])[-1]",
             "s.select('k', ['p', 'v'])",
-            *(["a"] if self.draw(st.integers(0, 9)) == 9 else []),
+            *(["a"] if self.one_in(10) else []),
         ]
         return self.pick(*options)
 

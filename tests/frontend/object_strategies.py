@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.frontend.strategies import Drawing
+
 OBJECTS_HEADER = """
 import enum
 import functools
@@ -391,38 +393,27 @@ KINDS = (
 )
 
 
-class ObjectWriter:
+class ObjectWriter(Drawing):
     """Draws statements over the names that are bound so far; a name bound in an arm is used in that arm alone."""
 
     def __init__(self, draw: Any) -> None:
-        self.draw = draw
+        super().__init__(draw)
         self.names: dict[str, list[str]] = {kind: [] for kind in KINDS}
         self.names["texts"] = ["a", "b"]
         self.names["numbers"] = ["n"]
-        self.outside = draw(st.integers(0, 2)) == 0
+        self.outside = self.one_in(3)
         if self.outside:
             self.names["boxes"] = ["BOX", "WIDE"]
             self.names["notes"] = ["NOTE"]
             self.names["lists"] = ["LINES", "ROWS[0]"]
-        self.things = draw(st.integers(0, 2)) == 0
-        self.facts = draw(st.integers(0, 2)) == 0
-        self.lists_of_notes = not self.facts and draw(st.integers(0, 2)) == 0
+        self.things = self.one_in(3)
+        self.facts = self.one_in(3)
+        self.lists_of_notes = not self.facts and self.one_in(3)
         self.notes_alone = self.lists_of_notes and not self.outside and draw(st.booleans())
         self.spoils = draw(st.booleans())  # a function that gets the whole answer lets the graph read all in order
-        self.count = 0
         self.budget = draw(st.integers(4, 12))
         self.loops = 0
         self.depth = 0
-
-    def pick(self, *options: Any) -> Any:
-        return self.draw(st.sampled_from(options))
-
-    def one_in(self, number: int) -> bool:
-        return self.draw(st.integers(1, number)) == 1
-
-    def fresh(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
 
     def a(self, kind: str) -> str:
         """A name of that kind, or what makes one."""

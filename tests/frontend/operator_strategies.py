@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.frontend.strategies import HEADER, many
+from tests.frontend.strategies import HEADER, Drawing, many
 
 OPERATORS_HEADER = (
     HEADER
@@ -437,28 +437,17 @@ AUGMENTED = {
 }
 
 
-class OperatorWriter:
+class OperatorWriter(Drawing):
     """Draws statements over a few values, each used by several operators."""
 
     def __init__(self, draw: Any) -> None:
-        self.draw = draw
-        self.count = 0
+        super().__init__(draw)
         self.values: list[tuple[str, str]] = []
         self.depth = 0
         self.iterators = False  # whether one was drawn: its address must not be in the result
         self.given = self.pick(*NAMES)  # what the last argument is
-        if self.given in ("KEYS", "VALUES", "ITEMS") and not self.chance(4):
+        if self.given in ("KEYS", "VALUES", "ITEMS") and not self.one_in(4):
             self.given = "ORDERED"
-
-    def pick(self, *options: Any) -> Any:
-        return self.draw(st.sampled_from(options))
-
-    def chance(self, one_in: int) -> bool:
-        return self.draw(st.integers(1, one_in)) == one_in
-
-    def fresh(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
 
     # Expressions
 
@@ -477,19 +466,19 @@ class OperatorWriter:
         return name, kind
 
     def operand(self) -> tuple[str, str]:
-        return self.pick(*self.values) if self.values and not self.chance(4) else self.value()
+        return self.pick(*self.values) if self.values and not self.one_in(4) else self.value()
 
     def expression(self) -> str:
         v, kind = self.operand()
-        if self.chance(12):
+        if self.one_in(12):
             pair = [v, self.pick(*ITEMS)]
             left, right = pair if self.draw(st.booleans()) else pair[::-1]
             return f"({left} {self.pick(*BINARY)} {right})"
-        if self.chance(5):
+        if self.one_in(5):
             return self.truth(v)
         like = [name for name, other in self.values if other == kind] + [v]
         hashed = kind in ("map", "set", "truth")
-        item = self.pick(*(HASHED if hashed and not self.chance(8) else ITEMS))
+        item = self.pick(*(HASHED if hashed and not self.one_in(8) else ITEMS))
         made = self.pick(*OPERATIONS[kind])
         if "'" in v and made.startswith("f'"):
             made = "str({v})"
@@ -503,7 +492,7 @@ class OperatorWriter:
     # Statements
 
     def statement(self) -> list[str]:
-        if self.depth < 2 and self.draw(st.integers(0, 4)) == 0:
+        if self.depth < 2 and self.one_in(5):
             return self._nested()
         kinds = ["result", "result", "result", "truths", "truths", "loop", "unpack", "augment", "store", "match"]
         kinds += ["bind", "change", "line", "generation"]
@@ -544,7 +533,7 @@ class OperatorWriter:
     def _bind(self) -> list[str]:
         name = self.fresh("v")
         value, kind = self.value()
-        line = f"{name} = list({value})" if kind == "iterator" and not self.chance(4) else f"{name} = {value}"
+        line = f"{name} = list({value})" if kind == "iterator" and not self.one_in(4) else f"{name} = {value}"
         self.values.append((name, kind))
         return [line]
 
@@ -590,10 +579,10 @@ class OperatorWriter:
 
     def iterable(self) -> str:
         known = [name for name, kind in self.values if kind not in ("truth", "number", "environment")]
-        if known and not self.chance(4):
+        if known and not self.one_in(4):
             return self.pick(*known)
         return (
-            self.value()[0] if self.chance(8) else self.pick("LIST", "DEQUE", "ALL", "WALK", "give('SEQ')", "ORDERED")
+            self.value()[0] if self.one_in(8) else self.pick("LIST", "DEQUE", "ALL", "WALK", "give('SEQ')", "ORDERED")
         )
 
     def _loop(self) -> list[str]:
@@ -602,7 +591,7 @@ class OperatorWriter:
         lines = [f"for {target} in {form.format(self.iterable())}:", "    out.append(q)"]
         if self.draw(st.booleans()):
             lines += self.block()
-        if self.chance(4):
+        if self.one_in(4):
             lines += ["    if y == 'k':", "        break"]
         return lines
 
@@ -613,18 +602,18 @@ class OperatorWriter:
     def _augment(self) -> list[str]:
         lines = [] if self.values else self._bind()
         name, kind = self.pick(*self.values)
-        sign, other = self.pick(*AUGMENTED.get(kind, AUGMENTED["all"] if self.chance(6) else [("or", "y")]))
+        sign, other = self.pick(*AUGMENTED.get(kind, AUGMENTED["all"] if self.one_in(6) else [("or", "y")]))
         if sign == "or":
             return self._result()
         return [*lines, f"{name} {sign} {other}", f"out.append({name})"]
 
     def _store(self) -> list[str]:
         v, kind = self.operand()
-        if kind not in ("map", "sequence", "all") and not self.chance(6):
+        if kind not in ("map", "sequence", "all") and not self.one_in(6):
             v, kind = self.pick(("LIST", "sequence"), ("ORDERED", "map"), ("ENVIRON", "environment"), ("ALL", "all"))
         keys = {"map": ("'k'", "y", "a"), "environment": ("'LMC_TEST_NEW'",)}
         key = self.pick(*keys.get(kind, ("0", "-1", "n", "1:", ":")))
-        if self.chance(4):
+        if self.one_in(4):
             return [f"del {v}[{key}]"]
         value = self.pick("['z']", "'z'", "y") if ":" in key else self.pick("'z'", "y", "a")
         sign = "=" if ":" in key else self.pick("=", "=", "+=")
@@ -636,7 +625,7 @@ class OperatorWriter:
         plain = ["'k' | 'j'", "None", "Color.K", "1", "'z'"]
         taking = ["{'k': q}", "[p, *q]", "(p, q)", "dict()", "str()", "Logged(name=q)", "Pair(k=q)"]
         for _ in range(self.draw(st.integers(1, 2))):
-            pattern = self.pick(*(taking if self.chance(6) else plain))
+            pattern = self.pick(*(taking if self.one_in(6) else plain))
             lines += [f"    case {pattern}:", f"        out.append({pattern!r})"]
         return lines
 

@@ -1,10 +1,10 @@
 """Random programs as source text, written to a file so that they have lines, and loaded."""
 
-import importlib.util
 import itertools
 import re
+from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from hypothesis import strategies as st
@@ -82,39 +82,67 @@ def many(text: str) -> list[str]:
     return [part for part in re.split(r"\s{2,}|\n", text.strip()) if part]
 
 
-def load(source: str, folder: Path) -> ModuleType:
-    """The module that ``source`` is."""
-    name = f"generated_{next(_NUMBER)}"
-    path = folder / f"{name}.py"
+@lru_cache
+def _compiled(source: str, folder: Path) -> CodeType:
+    """``source`` in a file of its own, compiled."""
+    path = folder / f"generated_{next(_NUMBER)}.py"
     path.write_text(source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    return compile(source, str(path), "exec", dont_inherit=True)
+
+
+def load(source: str, folder: Path, header: str = "") -> ModuleType:
+    """The module that ``header`` and ``source`` are, each from its own file as cells of a notebook are.
+
+    The file of a header is written, compiled and indexed once for all programs.
+    """
+    code = _compiled(source, folder)
+    module = ModuleType(Path(code.co_filename).stem)
+    module.__file__ = code.co_filename
+    if header:
+        exec(_compiled(header, folder), vars(module))
+    exec(code, vars(module))
     return module
 
 
-class Writer:
+@lru_cache
+def below(number: int) -> st.SearchStrategy[int]:
+    """Numbers from 0, one strategy for each end: to make a strategy takes longer than to draw from it."""
+    return st.integers(0, number - 1)
+
+
+class Drawing:
+    """Draws choices, and counts the names that it makes."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.count = 0
+
+    def pick(self, *options: Any) -> Any:
+        """One of the options."""
+        return options[self.draw(below(len(options)))]
+
+    def one_in(self, number: int) -> bool:
+        """True once in so many draws."""
+        return self.draw(below(number)) == 0
+
+    def fresh(self, prefix: str) -> str:
+        """A name that is not in use."""
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+
+class Writer(Drawing):
     """Draws statements and expressions over the names that are bound so far."""
 
     def __init__(self, draw: Any, *, states: bool) -> None:
-        self.draw = draw
+        super().__init__(draw)
         self.states = ["s"] if states else []
         self.texts = ["a", "b"]
         self.numbers = ["n"]
         self.lists = ["words"]
         self.conditions: list[str] = []
-        self.count = 0
         self.budget = 14
         self.classes = draw(st.integers(0, 5)) == 5
-
-    def pick(self, *options: Any) -> Any:
-        return self.draw(st.sampled_from(options))
-
-    def fresh(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
 
     # Expressions
 
@@ -122,7 +150,7 @@ class Writer:
         if depth == 0:
             return self.pick(*self.texts, '"lit"', '"x y"', "PAIR[0]")
         inner = lambda: self.text(depth - 1)  # noqa: E731
-        kind = self.draw(st.integers(0, 19))
+        kind = self.draw(below(20))
         if kind < 3:
             return self.text(0)
         if kind == 3:
@@ -164,7 +192,7 @@ class Writer:
         if depth <= 0:
             return self.pick(*self.numbers, "2", "0", "PAIR[1]")
         inner = lambda: self.number(depth - 1)  # noqa: E731
-        kind = self.draw(st.integers(0, 9))
+        kind = self.draw(below(10))
         if kind < 3:
             return self.number(0)
         if kind == 3:
@@ -184,7 +212,7 @@ class Writer:
     def sequence(self, depth: int = 1) -> str:
         if depth <= 0:
             return self.pick(*self.lists, "WORDS", "[a, b]")
-        kind = self.draw(st.integers(0, 7))
+        kind = self.draw(below(8))
         if kind < 2:
             return self.sequence(0)
         if kind == 2:
@@ -200,7 +228,7 @@ class Writer:
         return f"list(reversed({self.sequence(depth - 1)}))"
 
     def condition(self, depth: int = 1) -> str:
-        kind = self.draw(st.integers(0, 8))
+        kind = self.draw(below(9))
         if kind == 0:
             return self.pick("True", "False", "n", "a", "words", "not b")
         if kind == 1:
@@ -380,7 +408,7 @@ class Writer:
 
     def _typed(self) -> list[str]:
         value, state = self.fresh("v"), self.pick(*self.states)
-        kind = self.draw(st.integers(0, 4))
+        kind = self.draw(below(5))
         if kind == 0:
             grammar = 'grammar=\'start: "a" start | "b"\''
             options = self.pick("regex='[a-c]{1,2}'", "choices=['x', 'y z', '12']", grammar)

@@ -143,3 +143,38 @@ def test_a_program_shows_its_name_and_arguments():
         pass
 
     assert repr(judge) == "<JittedFunction judge(essay: str, k: int = 2)>"
+
+
+def test_functions_of_another_cell_of_a_notebook_may_bind_a_global_anew(tmp_path):
+    first = """
+from lmc.frontend.program.function import JittedFunction as jit
+from lmc.frontend.tools.tools import tool
+
+
+def reset():
+    global COUNT
+    COUNT = 0
+
+
+class Counter:
+    def add(self):
+        global COUNT
+        COUNT += 1
+
+
+@tool
+def note(text: str) -> str:
+    Counter().add()
+    return text + "!"
+"""
+    second = """
+@jit
+def program(s, a: str):
+    s += note(a) + str(COUNT)
+    note(s.gen("x", max_tokens=2))
+    if COUNT > 1:
+        s += "more"
+    return COUNT
+"""
+    cells = load(second, tmp_path, first)
+    assert not check(cells.program, lambda: (cells.reset(), "q")[1:]).breaks

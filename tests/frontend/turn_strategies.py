@@ -46,7 +46,7 @@ class TurnWriter(LoopWriter):
         text = self.text(0)
         options = self.pick("max_tokens=3", "max_tokens=3, temperature=1.0", "choices=['x', 'y z']")
         asked, made = f"{state}.append(user({text}))", f"gen('g', {options})"
-        if self.draw(st.integers(0, 3)) == 0:
+        if self.one_in(4):
             made = self.pick("select('g', ['yes', 'no'])", "select('g', [a + '1', 'other'])")
         said = f"{state}.append(assistant({made}))"
         value = f"{state}.{made}"
@@ -63,7 +63,7 @@ class TurnWriter(LoopWriter):
             ),
             (f"with {state}.assistant(): {state}.append(assistant({value}))", said),
         )
-        if self.draw(st.integers(0, 4)) == 0:
+        if self.one_in(5):
             call = self.pick(f"answered({state}, {text})", f"answers.on_state({state}, {text})")
             lines = [f"{state}.append(assistant({call}))"]
         else:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import builtins
-from types import CellType
+from contextlib import suppress
+from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.emit.operands import host_call, pure
 from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.heap.cells import FrameCell
 from lmc.frontend.heap.values import UNBOUND, Abstract, Const, Poison, Symbol, Unbound, Union, is_literal
+from lmc.frontend.language.binding import Bindable
 from lmc.frontend.program.guards import unguarded_part
 from lmc.frontend.python import foreign
+from lmc.frontend.source.files import Unsupported, index_of, parse_file, source_of_file
+from lmc.frontend.source.functions import Definition
 from lmc.ir.core import Effect
 from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.wording import with_article
@@ -78,8 +82,7 @@ def read_outside(machine: Machine, name: str) -> Abstract:
     cell = None if name in definition.scope.declared_global else definition.cells.get(name)
     holder = definition.globals if cell is None else cell
     kind = "global" if cell is None else "cell"
-    rebound = machine.state.tainted and name in definition.rebound
-    if rebound or (kind, id(holder), name) in machine.written:
+    if _may_be_rebound(machine, definition, name) or (kind, id(holder), name) in machine.written:
         return foreign.read_variable(machine, holder, name)
     if cell is not None:
         try:
@@ -106,6 +109,36 @@ def read_outside(machine: Machine, name: str) -> Abstract:
         else:
             reads.add_cell(cell, name, value)
     return outside(machine, value, f"the global {name!r}" if cell is None else f"the outer variable {name!r}")
+
+
+def _may_be_rebound(machine: Machine, definition: Definition, name: str) -> bool:
+    """Return whether a call that was made may have bound a name anew that is not the program's own."""
+    if not machine.state.tainted or name in definition.rebound:
+        return machine.state.tainted
+    if name in definition.cells:
+        return False
+    elsewhere = machine.graph.reads.rebound
+    key = id(definition.globals), definition.file
+    if key not in elsewhere:
+        elsewhere[key] = _rebound_elsewhere(definition)
+    return name in elsewhere[key]
+
+
+def _rebound_elsewhere(definition: Definition) -> frozenset[str]:
+    """Return the globals of ``definition`` that functions of other files, as cells of a notebook are, may bind anew."""
+    namespace = definition.globals
+    codes: dict[str, CodeType] = {}
+    for value in list(namespace.values()):
+        for held in list(vars(value).values()) if isinstance(value, type) else (value,):
+            function = held.definition if isinstance(held, Bindable) else held
+            if isinstance(function, FunctionType) and function.__globals__ is namespace:
+                codes.setdefault(function.__code__.co_filename, function.__code__)
+    codes.pop(definition.file, None)
+    found: set[str] = set()
+    for file, code in codes.items():
+        with suppress(Unsupported):  # a file without a source
+            found |= index_of(parse_file(source_of_file(code, namespace), file)).rebound
+    return frozenset(found)
 
 
 def outside(machine: Machine, value: Any, what: str) -> Abstract:

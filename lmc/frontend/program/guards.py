@@ -129,7 +129,8 @@ class ReadGuards:
     Attributes of ``receiver``, the object that a captured method belongs to, are read from that of the run: it is not
     kept alive. ``exclusive`` says that it was also read from somewhere else, so that they hold for this object alone.
     ``live`` are ids of containers that the graph itself changes, which are held by identity, ``held`` those of
-    containers that the graph passes on: they are held by value and by identity.
+    containers that the graph passes on: they are held by value and by identity. ``rebound`` are the globals that
+    functions of other files may bind anew, by namespace and file of the function that reads.
     """
 
     def __init__(self, receiver: tuple[Any, ...] = (), live: frozenset[int] = frozenset()) -> None:
@@ -139,6 +140,7 @@ class ReadGuards:
         self._live = live
         self._held: frozenset[int] = frozenset()
         self.exclusive = False
+        self.rebound: dict[tuple[int, str], frozenset[str]] = {}
 
     def seen(self, kind: str, owner: Any, name: str, value: Any) -> bool:
         """Return whether just this read was recorded with just this object."""

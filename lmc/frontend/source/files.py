@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import inspect
+import linecache
 import warnings
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -27,12 +27,12 @@ class Unsupported(Exception):  # noqa: N818 - names code that can't be captured,
         self.too_deep = too_deep
 
 
-def source_of_file(code: CodeType) -> str:
-    """The source of the file that ``code`` was loaded from. Raises ``Unsupported``."""
-    try:
-        lines, _ = inspect.findsource(code)
-    except (OSError, TypeError, IndexError):
-        raise Unsupported("Python has no source for it (define it in a file or a notebook cell)", 0) from None
+def source_of_file(code: CodeType, namespace: dict[str, Any]) -> str:
+    """The source of the file that ``code`` was loaded from, a module of that namespace. Raises ``Unsupported``."""
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, namespace)
+    if not lines:
+        raise Unsupported("Python has no source for it (define it in a file or a notebook cell)", 0)
     return "".join(lines)
 
 

@@ -192,7 +192,7 @@ def _definition_of(held: _Identity, _code: _Identity) -> Definition:
     function = held.held
     assert isinstance(function, FunctionType)
     code = function.__code__
-    source = source_of_file(code)
+    source = source_of_file(code, function.__globals__)
     tree = parse_file(source, code.co_filename)
     node = _lambda_in(tree, code) if code.co_name == "<lambda>" else definition_in(tree, code)
     if isinstance(node, ast.FunctionDef):

@@ -23,7 +23,7 @@ from lmc.ir.errors import CaptureError
 from lmc.ir.semantics.interpreter import Outcome
 from lmc.passes.pipelines import PipelineOptions
 from lmc.runtime.executor import Executor, Finished, Instance
-from tests.frontend.harness import EFFECTS, check, ending, run_plain
+from tests.frontend.harness import EFFECTS, Run, check, ending, run_plain
 
 CACHE = ConstraintCache()
 CAUSE = "this is the middle"
@@ -71,11 +71,12 @@ def check_breaks(program: JittedFunction, make: Make, kwargs: dict[str, Any], mo
     Returns how many of these captures end in a break behind the beginning of the program.
     """
     nodes, steps = statements_of(program, make, kwargs)
+    plain = run_plain(program, make(), kwargs)
     found = 0
     for node in _some(nodes, most):
-        found += _check(program, make, kwargs, lambda _step, each, node=node: each is node)
+        found += _check(program, make, kwargs, lambda _step, each, node=node: each is node, plain)
     for number in _some(range(2, steps + 1), most):
-        found += _check(program, make, kwargs, lambda step, _node, number=number: step >= number)
+        found += _check(program, make, kwargs, lambda step, _node, number=number: step >= number, plain)
     return found
 
 
@@ -86,7 +87,9 @@ def _some(items: Any, most: int) -> list[Any]:
     return held[::step]
 
 
-def _check(program: JittedFunction, make: Make, kwargs: dict[str, Any], before: Callable[[int, Any], bool]) -> bool:
+def _check(
+    program: JittedFunction, make: Make, kwargs: dict[str, Any], before: Callable[[int, Any], bool], plain: Run
+) -> bool:
     EFFECTS.clear()
     try:
         with breaks(before):
@@ -98,12 +101,14 @@ def _check(program: JittedFunction, make: Make, kwargs: dict[str, Any], before: 
     assert EFFECTS == []
     if not captured.matches(bind(program, make(), kwargs)):
         return False
-    check(program, make, kwargs, captured=captured)
-    check_optimized(program, make, kwargs, captured)
+    check(program, make, kwargs, captured=captured, plain=plain)
+    check_optimized(program, make, kwargs, captured, plain)
     return _is_in_the_middle(captured)
 
 
-def check_optimized(program: JittedFunction, make: Make, kwargs: dict[str, Any], captured: Captured) -> None:
+def check_optimized(
+    program: JittedFunction, make: Make, kwargs: dict[str, Any], captured: Captured, plain: Run
+) -> None:
     """A row of a batch at -O2 on the executor ends as plain Python does."""
     compiled = compile_captured(captured, Target.parse("toy"), PipelineOptions("O2"), toy_tokenizer(), cache=CACHE)
     compile = compiler(CACHE, toy_tokenizer())
@@ -123,7 +128,6 @@ def check_optimized(program: JittedFunction, make: Make, kwargs: dict[str, Any],
         return go_on(captured, bound, outcome.live, EagerSession(ToyEngine(), compile=compile))
 
     found = ending(go), list(EFFECTS)
-    plain = run_plain(program, make(), kwargs)
     assert found == (plain.end, plain.effects)
 
 

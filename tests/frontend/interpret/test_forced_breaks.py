@@ -41,7 +41,7 @@ def test_a_break_before_any_statement_of_a_random_program_is_plain_python(name: 
     def run(source: str, args: Any):
         source = with_own_list(source)
         note(source)
-        module = load(header + "@jit\n" + source, folder)
+        module = load("@jit\n" + source, folder, header)
         reset = getattr(module, "reset", lambda: None)
         check_breaks(module.program, lambda: (reset(), *args[:3], list(args[3]))[1:], {}, 12 if FULL else 3)
 

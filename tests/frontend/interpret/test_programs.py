@@ -97,7 +97,7 @@ def test_random_programs_are_plain_python(name: str, part: int, folder):
     def run(source, args, other):
         source = with_own_list(source)
         note(source)
-        module = load(header + "@jit\n" + source, folder)
+        module = load("@jit\n" + source, folder, header)
         others = [other, ("e" + other[0], *other[1:]), ("t", *args[1:])]
         reset = getattr(module, "reset", lambda: None)
         exchange = getattr(module, "exchange", lambda: None)
