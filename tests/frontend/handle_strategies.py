@@ -47,11 +47,14 @@ class HandleWriter(LoopWriter):
         super().__init__(draw)
         self.arrays: list[tuple[str, str]] = []
         self.groups: list[str] = []
+        self.pools: list[str] = []
+        self.tables: list[str] = []
 
     def statement(self) -> list[str]:
         if self.clear:
             self.maybe.clear()
         kinds = [*["branches"] * 4, *["go_over"] * 6, *["move"] * 3, *["group", "of_group"] * 2, "loop", "loop", "if"]
+        kinds += ["pool", *["of_pool"] * 6, "table", *["of_table"] * 3]
         kinds += [
             "sub",
             "sub",
@@ -74,9 +77,9 @@ class HandleWriter(LoopWriter):
         return getattr(self, f"_{self.pick(*kinds)}")()
 
     def arm(self, indent: int = 4) -> list[str]:
-        held = list(self.arrays), list(self.groups)
+        held = list(self.arrays), list(self.groups), list(self.pools), list(self.tables)
         lines = super().arm(indent)
-        self.arrays, self.groups = held
+        self.arrays, self.groups, self.pools, self.tables = held
         return lines
 
     def _named(self) -> list[str]:
@@ -277,7 +280,93 @@ class HandleWriter(LoopWriter):
             [f"for q in {name}: q.gen('x', max_tokens=1, temperature=1.0)"],
             [f"{name} = [q.copy() for q in {name}]"],
             [f"{one}_best = max({name}, key=lambda q: q.get('x', ''))", f"{one}_best.append('best')"],
-            [f"{one} = sorted({name}, key=lambda q: q.text()[-3:])[0]", f"{one} += 'first'"],
+            [f"{one}_least = sorted({name}, key=lambda q: q.text()[-3:])[0]", f"{one}_least += 'first'"],
+        )
+
+    # Containers of states whose sizes differ between the ways through a condition
+
+    def _pool(self) -> list[str]:
+        if self.functions:
+            return self._gen()
+        name, state, text = self.fresh("p"), self.pick(*self.states), self.pick(*self.texts)
+        made = self.pick(
+            "[]", f"[({state}, {text})]", f"[({state}.copy(), 'q')]", f"[(q, 'f') for q in {state}.fork(2)]"
+        )
+        alias = self.pick([], [], [f"{name}_held = [{name}, {name}]"], [f"{name}_same = {name}"])
+        self.pools.append(name)
+        if alias:
+            self.pools.append(f"{name}_held[{self.pick('0', '1')}]" if "held" in alias[0] else f"{name}_same")
+        return [f"{name} = {made}", *alias]
+
+    def _of_pool(self) -> list[str]:
+        if not self.pools or self.functions or self.loops:
+            return self._pool()
+        name, other, one = self.pick(*self.pools), self.pick(*self.pools), self.fresh("t")
+        state, text = self.pick(*self.states), self.pick(*self.texts)
+        drawn = f"{state}.gen('x', max_tokens=1)"
+        item = self.pick(f"({state}, {text})", f"({state}, {drawn})", f"({state}.copy(), {text})")
+        change = self.pick(
+            f"{name}.append({item})",
+            f"{name}.append({item})",
+            f"{name} += [{item}]",
+            f"{name} += [(q, q.gen('x', max_tokens=1, temperature=1.0)) for q in {state}.fork(2)]",
+            f"{name}.extend({other}[:1])",
+            f"{name}.insert(0, {item})",
+            f"{name}.pop() if {name} else None",
+            f"{name}.clear()",
+            f"{name}.reverse()",
+            f"{name}[:1] = []",
+            f"{name} = {name}[1:]",
+            f"{name} = [{item}]",
+            f"{name} = sorted({name}, key=lambda q: q[1])[:2]",
+            f"{name}.sort(key=lambda q: q[1])",
+        )
+        if self.draw(st.integers(0, 2)):
+            return [f"if {self.condition(0)}: {change}"]
+        return self.pick(
+            [change],
+            [f"for q, t in {name}[:3]: q.append(t)"],
+            [f"for q, t in list({name})[:3]:", f"    if t > 'h': {name}.append((q.copy(), q.gen('x', max_tokens=1)))"],
+            [f"{one} = '|'.join(t + q.get('x', '') for q, t in {name})[-9:]", *self._known(one)],
+            [f"{one} = str(len({name}))", *self._known(one)],
+            [f"{one} = 'some' if {name} else 'none'", *self._known(one)],
+            [f"if {name}: {name}[{self.pick('0', '-1')}][0].append('z')"],
+            [f"try: {one} = {name}[1][0].gen('x', max_tokens=1)", f"except IndexError: {one} = '-'", *self._known(one)],
+            [f"effect({name} is {other}, any(q[0] is s for q in {name}))"],
+            [f"{one} = max({name}, key=lambda q: q[1], default=(s, ''))[1]", *self._known(one)],
+        )
+
+    def _table(self) -> list[str]:
+        if self.functions:
+            return self._gen()
+        name, state = self.fresh("m"), self.pick(*self.states)
+        self.tables.append(name)
+        one, two = f"'a': {state}", f"'b': {state}.copy()"
+        return [f"{name} = {self.pick('{}', '{' + one + '}', '{' + one + ', ' + two + '}')}"]
+
+    def _of_table(self) -> list[str]:
+        if not self.tables or self.functions or self.loops:
+            return self._table()
+        name, state, one = self.pick(*self.tables), self.pick(*self.states), self.fresh("t")
+        key = self.pick("'a'", "'b'", "'c'")
+        change = self.pick(
+            f"{name}[{key}] = {state}",
+            f"{name}[{key}] = {state}.copy()",
+            f"{name}.pop({key}, None)",
+            f"{name} = {{{key}: {state}, **{name}}}",
+            f"{name}.setdefault({key}, {state}).append('t')",
+            f"{name}.update({{{key}: {state}}})",
+        )
+        if self.draw(st.integers(0, 2)):
+            return [f"if {self.condition(0)}: {change}"]
+        return self.pick(
+            [change],
+            [f"for k in {name}: {name}[k].append(k)"],
+            [f"for k, q in {name}.items(): q.gen('x', max_tokens=1)"],
+            [f"{one} = ''.join({name})", *self._known(one)],
+            [f"{one} = {name}[{key}].text()[-3:] if {key} in {name} else '-'", *self._known(one)],
+            [f"try: {one} = {name}[{key}].gen('x', max_tokens=1)", f"except KeyError: {one} = '-'", *self._known(one)],
+            [f"{one} = {name}.get({key}, s).get('x', '')", *self._known(one)],
         )
 
     # Programs and misuse
@@ -336,7 +425,9 @@ class HandleWriter(LoopWriter):
         groups = ", ".join(
             f"[q.text()[-30:] for q in {name}]" for name in self.groups + [name for name, _ in self.arrays]
         )
-        return "\n".join([*lines[:-1], f"{lines[-1]}, [{states}], [{groups}]"]) + "\n"
+        pools = ", ".join(f"[(q.text()[-30:], t) for q, t in {name}]" for name in self.pools)
+        tables = ", ".join(f"{{k: q.text()[-30:] for k, q in {name}.items()}}" for name in self.tables)
+        return "\n".join([*lines[:-1], f"{lines[-1]}, [{states}], [{groups}], [{pools}], [{tables}]"]) + "\n"
 
 
 @st.composite

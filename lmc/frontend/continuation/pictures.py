@@ -27,6 +27,7 @@ from lmc.frontend.heap.cells import (
     ObjectCell,
     SetCell,
 )
+from lmc.frontend.heap.reach import current
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -155,6 +156,9 @@ class Pictures:
 
     def reference(self, value: Ref) -> Picture:
         """An object of the program's."""
+        held = current(self.machine.state, value)
+        if held is not value:
+            return self.value(held)
         address = value.address
         self._addresses.add(address)
         argument = self.argument(value)

@@ -37,7 +37,7 @@ from lmc.frontend.heap.cells import (
     SetCell,
 )
 from lmc.frontend.heap.paths import unified
-from lmc.frontend.heap.reach import names_of, reached_from
+from lmc.frontend.heap.reach import current, names_of, reached_from
 from lmc.frontend.heap.state import Content, Place, State
 from lmc.frontend.heap.values import (
     FALSE,
@@ -72,7 +72,7 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.machine.budget import MAX_UNION
 from lmc.ir.core import Value
-from lmc.ir.types import ANY, ListType, Type, list_of
+from lmc.ir.types import ANY, BOOL, ListType, Type, list_of
 
 if TYPE_CHECKING:
     from lmc.frontend.machine.machine import Machine
@@ -200,15 +200,23 @@ class Join:
         """Return what a place holds behind the construct."""
         if isinstance(left, Cell) or isinstance(right, Cell):
             if isinstance(left, Cell) and isinstance(right, Cell):
+                side = self._only_side(path[0])
+                if side is not None:
+                    return self.exported_cell(path, side, (left, right)[side])
                 try:
                     return self.cell(path, left, right, {path[0]})
                 except NoCommonFormError as reason:
-                    return PoisonCell(reason.poison)
+                    return self._apart(path, reason.poison, (path[0], path[0]), (left, right))
             side = 0 if isinstance(left, Cell) else 1
             only = left if side == 0 else right
             assert isinstance(only, Cell)
             return self.exported_cell(path, side, only)
         return self.value(path, left, right)
+
+    def _only_side(self, place: Place) -> int | None:
+        """The side on which alone something leads to an object: one of those that another one is (``_apart``)."""
+        flag = self.phis.flag
+        return None if flag is None else self.machine.objects.apart.get((place, flag.ir))
 
     # Values
 
@@ -222,7 +230,7 @@ class Join:
         if _may_be_unbound(left) or _may_be_unbound(right):
             return self._maybe(path, left, right)
         if not (isinstance(left, Ref) and isinstance(right, Ref) and left.address == right.address):
-            left, right = (objects.current(*pair) for pair in zip(self.states, (left, right), strict=True))
+            left, right = (current(*pair) for pair in zip(self.states, (left, right), strict=True))
         if _is_scalar(left) and _is_scalar(right):
             return self.phis.merge(path, left, right)
         if isinstance(left, Ref) and isinstance(right, Ref):
@@ -271,6 +279,8 @@ class Join:
             found = rebuilt(left, lambda _: next(joined))
         except AssertionError:
             return None
+        if isinstance(found, View) and isinstance(found.owner, Union):
+            return None  # a view of each
         if isinstance(found, Raised) and isinstance(left, Raised) and isinstance(right, Raised):
             kinds = (*left.kinds, *right.kinds) if left.kinds is not None and right.kinds is not None else None
             return found if left.kinds is right.kinds else dataclasses.replace(found, kinds=kinds)
@@ -282,6 +292,9 @@ class Join:
             found = self.phis.selected(path, left, right) or self._object_of_run(path, left, right)
             if found is not None:
                 return found
+        found = None if flag is None else self._united(path, left, right)
+        if found is not None:
+            return found
         if flag is None or len(alternatives(left)) + len(alternatives(right)) > MAX_UNION:
             raised = self._one_exception(path, left, right)
             if raised is not None:
@@ -293,6 +306,67 @@ class Join:
             if isinstance(one, Poison):
                 return one
         return Union(flag, first, second)
+
+    def _united(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
+        """A union with one flag for each object; objects that both sides have, or can have as one, are in it once.
+
+        None where there is none of these, and for other values than references and tuples.
+        """
+        sides = _distinct(left), _distinct(right)
+        if not all(isinstance(each, Ref | Tuple) for each in (*sides[0], *sides[1])):
+            return None
+        pairs: list[list[Abstract | None]] = [[each, None] for each in sides[0]]
+        for each in sides[1]:
+            partner = next((pair for pair in pairs if pair[1] is None and self._can_be_one(pair[0], each)), None)
+            if partner is None:
+                pairs.append([None, each])
+            else:
+                partner[1] = each
+        if all(None in pair for pair in pairs) or not 1 < len(pairs) <= MAX_UNION:
+            return None
+        value: Abstract | None = None
+        for number, (first, second) in reversed(list(enumerate(pairs))):
+            inner = (*path, "one", number)
+            if first is None or second is None:
+                side, only = (1, second) if first is None else (0, first)
+                assert only is not None
+                held = self.exported(inner, side, only)
+            else:
+                held = self.value(inner, first, second)
+            if isinstance(held, Poison):
+                return held
+            if value is None:
+                value = held
+                continue
+            flags = [self._is_one(side, each, one) for side, each, one in ((0, left, first), (1, right, second))]
+            found = self.value((*inner, "flag"), *flags)
+            assert isinstance(found, Symbol)
+            value = Union(found, held, value)
+        return value
+
+    def _can_be_one(self, left: Abstract | None, right: Abstract) -> bool:
+        if left is None:
+            return False
+        if same(left, right):
+            return self._is_seen(left)
+        if not isinstance(left, Ref) or not isinstance(right, Ref) or not self._is_free(left.address, right.address):
+            return False
+        if min(left.address, right.address) < self.watermark:
+            return False
+        one, other = self.states[0].get(left.address), self.states[1].get(right.address)
+        if isinstance(one, ListCell) and isinstance(other, ListCell):
+            return len(one.items) == len(other.items)
+        return isinstance(one, DictCell) and isinstance(other, DictCell) and _have_one_form(one, other)
+
+    def _is_one(self, side: int, value: Abstract, wanted: Abstract | None) -> Abstract:
+        """Return whether ``value`` is that one of its alternatives."""
+        if not isinstance(value, Union):
+            return Const(wanted is not None and same(value, wanted))
+        first, second = (self._is_one(side, each, wanted) for each in (value.first, value.second))
+        if same(first, second):
+            return first
+        with self.phis.at(side):
+            return pure(self.machine, "choose", (value.flag, first, second), gives=BOOL, raises=False)
 
     def _object_of_run(self, path: Path, left: Abstract, right: Abstract) -> Abstract | None:
         """One of several containers as one value of the run, whose changes all that hold them see.
@@ -433,7 +507,8 @@ class Join:
         try:
             self.joined.put(address, self.cell((*path, "cell"), one, other, {left, right}))
         except NoCommonFormError as reason:
-            return reason.poison
+            self.joined.put(address, self._apart(path, reason.poison, (left, right), (one, other)))
+            return Ref(address)
         if left in self._given[0] or right in self._given[1]:
             self.joined.put(address, PoisonCell(objects.GIVEN))
         for name in dict.fromkeys((*names_of(one), *names_of(other))):
@@ -447,6 +522,8 @@ class Join:
         """Two cells of one object, whose addresses are ``own``. Raises ``NoCommonFormError``."""
         if left is right and self.phis.fixed(path) and self._is_seen_cell(left):
             return left
+        if _is_apart(left) or _is_apart(right):
+            raise NoCommonFormError(_no_common_form(self.machine))
         if isinstance(left, PoisonCell) or isinstance(right, PoisonCell):
             return self._instances_of_run(path, (left, right), own)
         if isinstance(left, ListCell | GrownCell) and isinstance(right, ListCell | GrownCell):
@@ -461,13 +538,37 @@ class Join:
             raise NoCommonFormError(_no_common_form(self.machine))
         return found
 
+    def _apart(self, path: Path, poison: Poison, own: tuple[Place, Place], cells: tuple[Cell, Cell]) -> Cell:
+        """One object whose cells have no common form: its names mean a union of objects, which nothing else holds.
+
+        No use of it is captured where it can't be one.
+        """
+        values: list[Abstract] = []
+        for side, cell in enumerate(cells):
+            if isinstance(cell, PoisonCell) and _is_apart(cell):
+                assert cell.value is not None
+                values.append(current(self.states[side], cell.value))
+            elif isinstance(cell, _APART) and self.phis.flag is not None and own[side] not in self._given[side]:
+                address = self.machine.allocate()
+                if own[side] in self.machine.read_only:
+                    self.machine.read_only.add(address)
+                self.states[side].put(address, cell)
+                values.append(Ref(address))
+            else:
+                return PoisonCell(poison)
+        value = self._union((*path, "apart"), *values)
+        if not isinstance(value, Union | Ref):
+            return PoisonCell(poison)
+        self.machine.note_apart(value)
+        return PoisonCell(poison, value)
+
     def _instances_of_run(self, path: Path, cells: tuple[Cell, Cell], own: Collection[Place]) -> Cell:
         """An object that a container of the run holds after one side at least: it becomes one on the other side too."""
         poison = next(cell.poison for cell in cells if isinstance(cell, PoisonCell))
         values: list[Symbol] = []
         for side, cell in enumerate(cells):
             if isinstance(cell, PoisonCell):
-                if cell.value is None:
+                if not isinstance(cell.value, Symbol):
                     return PoisonCell(cell.poison)
                 values.append(cell.value)
                 continue
@@ -731,7 +832,22 @@ class Join:
 
 
 Container = ListCell | GrownCell | DictCell | SetCell | ObjectCell
+_APART = (ListCell, GrownCell, DictCell, SetCell, BranchesCell)
+"""Cells of which an object may have one on one way through a condition, and another one on the other way."""
 _CONTAINERS = (ListCell, GrownCell, DictCell, SetCell, ObjectCell)
+
+
+def _distinct(value: Abstract) -> list[Abstract]:
+    """The objects one of which ``value`` is, each once."""
+    found: list[Abstract] = []
+    for each in alternatives(value):
+        if not any(same(each, other) for other in found):
+            found.append(each)
+    return found
+
+
+def _is_apart(cell: Cell) -> bool:
+    return isinstance(cell, PoisonCell) and isinstance(cell.value, Union | Ref)
 
 
 def _have_one_form(left: Container, right: Container) -> bool:

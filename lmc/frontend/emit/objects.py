@@ -28,7 +28,7 @@ from lmc.frontend.emit.operands import (
     united,
 )
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, PoisonCell, SetCell
-from lmc.frontend.heap.reach import names_of, reached_from, references, values_of
+from lmc.frontend.heap.reach import current, names_of, reached_from, references, values_of
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import (
     NONE,
@@ -41,7 +41,6 @@ from lmc.frontend.heap.values import (
     Slice,
     Symbol,
     Tuple,
-    Union,
     View,
 )
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY
@@ -160,14 +159,6 @@ def shared(machine: Machine, values: Sequence[Abstract]) -> set[int]:
     return found
 
 
-def current(state: State, value: Abstract) -> Abstract:
-    """Return what ``value`` names: an object of the program may have become one of the run (``put_into_run``)."""
-    if isinstance(value, Union):
-        return Union(value.flag, current(state, value.first), current(state, value.second))
-    cell = state.get(value.address) if isinstance(value, Ref) else None
-    return cell.value if isinstance(cell, PoisonCell) and cell.value is not None else value
-
-
 def put_into_run(machine: Machine, value: Abstract) -> bool:
     """Make an object of the program's own classes one of the run, if it can be, and return whether it is one.
 
@@ -177,7 +168,7 @@ def put_into_run(machine: Machine, value: Abstract) -> bool:
         return False
     if isinstance(machine.state.get(value.address), InstanceCell) and can_escape(machine, value, machine.state):
         stored(machine, value)
-    return current(machine.state, value) is not value
+    return isinstance(current(machine.state, value), Symbol)
 
 
 def _rebuilt(machine: Machine, value: Ref, cell: InstanceCell) -> Symbol:
@@ -305,7 +296,7 @@ def _can_be_shared(machine: Machine, value: Ref, cell: InstanceCell, state: Stat
 def escape(machine: Machine, value: Ref) -> None:
     """Make a container an object of the run, at the same address."""
     cell = machine.state.get(value.address)
-    if isinstance(cell, ObjectCell) or current(machine.state, value) is not value:
+    if isinstance(cell, ObjectCell) or isinstance(current(machine.state, value), Symbol):
         return
     cell = machine.cell(value)
     if isinstance(cell, InstanceCell):

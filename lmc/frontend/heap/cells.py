@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.heap.values import NONE, Abstract, Domain, Poison, Symbol
+from lmc.frontend.heap.values import NONE, Abstract, Domain, Poison, Ref, Symbol, Union
 from lmc.ir.core import Value
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ class Cell:
 class PoisonCell(Cell):
     """An object that differs between the ways through a condition in what can't become one. No use is captured.
 
-    Or one that became an object of the run, because a container of the run or a function took it. ``value`` is what all
-    its names mean from then on; None where it has none.
+    ``value`` is what all its names mean from then on; None where it has none. It is an object of the run, where a
+    container of the run or a function took the object; or a union of references, one for each way of a condition.
     """
 
     poison: Poison
-    value: Symbol | None = None
+    value: Symbol | Union | Ref | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

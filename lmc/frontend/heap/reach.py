@@ -20,10 +20,11 @@ from lmc.frontend.heap.cells import (
     IteratorCell,
     ListCell,
     ObjectCell,
+    PoisonCell,
     RowsCell,
 )
 from lmc.frontend.heap.state import Content, Place, State
-from lmc.frontend.heap.values import Abstract, Function, Ref, parts_of
+from lmc.frontend.heap.values import Abstract, Function, Ref, Union, parts_of
 
 
 def is_reached(state: State, address: int, roots: Iterable[Place], skip: Collection[Place] = ()) -> bool:
@@ -82,6 +83,14 @@ def references(content: Content) -> list[int]:
     return found
 
 
+def current(state: State, value: Abstract) -> Abstract:
+    """Return what ``value`` names: its object may be one of the run by now, or differ between ways (``PoisonCell``)."""
+    if isinstance(value, Union):
+        return Union(value.flag, current(state, value.first), current(state, value.second))
+    cell = state.get(value.address) if isinstance(value, Ref) else None
+    return current(state, cell.value) if isinstance(cell, PoisonCell) and cell.value is not None else value
+
+
 def names_of(cell: Cell) -> Sequence[str]:
     """The names of the places that belong to a cell."""
     if isinstance(cell, CoreCell):
@@ -97,6 +106,8 @@ def values_of(cell: Cell) -> list[Abstract]:
         return list(cell.items)
     if isinstance(cell, GrownCell | ObjectCell):
         return [cell.value]
+    if isinstance(cell, PoisonCell):
+        return [] if cell.value is None else [cell.value]
     if isinstance(cell, DictCell):
         return [*cell.values, cell.factory]
     if isinstance(cell, IteratorCell):

@@ -42,7 +42,7 @@ from lmc.frontend.handles import handles
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.cores import is_handle, takes
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
-from lmc.frontend.heap.reach import reached_from
+from lmc.frontend.heap.reach import current, reached_from
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
@@ -695,6 +695,7 @@ def take_return(machine: Machine, exit: Exit, value: Abstract) -> None:
 
 def in_place(machine: Machine, name: str, old: Abstract, value: Abstract) -> Abstract:
     """Return what ``old <name>= value`` leaves under its name."""
+    old = current(machine.state, old)
     if isinstance(old, Union | Poison | Unbound):
         return machine.cases(old, lambda one: in_place(machine, name, one, value))
     if name == "add":

@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import CaptureBreak
-from lmc.frontend.emit import objects
 from lmc.frontend.emit.known import decided
 from lmc.frontend.emit.operands import concat
 from lmc.frontend.heap.cells import DictCell, GeneratorCell, ListCell
+from lmc.frontend.heap.reach import current
 from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Slice, Symbol, Tuple, Union
 from lmc.frontend.interpret import calls, comprehensions, names
 from lmc.frontend.python import attributes, constructors, items, iteration, operators
@@ -35,7 +35,7 @@ def evaluate(machine: Machine, node: ast.expr) -> Abstract:
     machine.at(node)
     value = handler(machine, node)
     graph.location = around
-    return objects.current(machine.state, value) if type(value) is Ref else value
+    return current(machine.state, value) if type(value) is Ref else value
 
 
 def _name(machine: Machine, node: ast.Name) -> Abstract:

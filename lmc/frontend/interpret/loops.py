@@ -299,14 +299,21 @@ def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
             NotKnownError,
         )
         return
-    if items.live is not None or not isinstance(known_value(machine, length_of(machine, items.value)), int):
+    if not isinstance(known_value(machine, length_of(machine, items.value)), int):
         _counted_for(machine, node, items)
         return
 
     def one_by_one() -> None:
         machine.at(node)
-        found = known_items(machine, items.value, "its rounds are gone through one by one")
-        _unrolled_for(machine, node, machine.new(IteratorCell(Tuple(tuple(found)), 0)))
+        found = tuple(known_items(machine, items.value, "its rounds are gone through one by one"))
+        if items.live is None:
+            _unrolled_for(machine, node, machine.new(IteratorCell(Tuple(found), 0)))
+            return
+        machine.state.put(items.live.address, ListCell(found))
+        try:
+            _unrolled_for(machine, node, iterator_over(machine, items.live))
+        except NotKnownError:
+            raise machine.unsupported("a loop over a list that its rounds change") from None
 
     machine.attempt(lambda: _counted_for(machine, node, items), one_by_one, CaptureBreak)
 

@@ -14,7 +14,7 @@ MAX_UNROLLED_FOR = 20_000
 MAX_UNROLLED_WHILE = 24
 MAX_ATTEMPTS = 40
 """Rounds until the fixed point of a loop."""
-MAX_UNION = 8
+MAX_UNION = 16
 MAX_SELECTED = 4
 """Objects older than a loop that a name may move between from round to round."""
 MAX_DOMAIN = 12

@@ -30,7 +30,7 @@ from lmc.frontend.heap.cells import (
     PoisonCell,
     SetCell,
 )
-from lmc.frontend.heap.reach import is_reached, values_of
+from lmc.frontend.heap.reach import current, is_reached, values_of
 from lmc.frontend.heap.state import Journal, Place, State
 from lmc.frontend.heap.values import (
     NONE,
@@ -46,6 +46,7 @@ from lmc.frontend.heap.values import (
     Tuple,
     Union,
     View,
+    alternatives,
     is_literal,
 )
 from lmc.frontend.machine.budget import MAX_INLINED_OPS, MAX_INLINED_STEPS, MAX_STEPS
@@ -185,6 +186,7 @@ class RunObjects:
     outermost first. ``changed_unseen``: one was changed that may have an address, but was reached through a value.
     ``gone_over`` are the addresses of lists and iterators that loops under way read in each round, ``provisional``
     those of iterators of loops that begin again where a list changes that was taken apart: ``ItemsChangedError``.
+    ``apart``: on which side of a flag alone anything leads to an object, one of those that another one is.
     """
 
     changes: int = 0
@@ -196,6 +198,7 @@ class RunObjects:
     escaping: list[Place] = field(default_factory=list[Place])
     gone_over: list[int] = field(default_factory=list[int])
     provisional: list[int] = field(default_factory=list[int])
+    apart: dict[tuple[Place, Value], int] = field(default_factory=dict[tuple[Place, Value], int])
 
 
 @dataclass(slots=True, eq=False)
@@ -457,7 +460,7 @@ class Machine:
         if isinstance(cell, ObjectCell):
             return cell.ordered
         if isinstance(cell, PoisonCell):
-            return cell.value is not None
+            return isinstance(cell.value, Symbol)
         if not isinstance(value, Ref) or not isinstance(cell, ListCell | GrownCell | DictCell | SetCell | InstanceCell):
             return False
         if value.address in skip or self.is_held(value, state, skip):
@@ -790,10 +793,20 @@ class Machine:
 
     # Choices
 
+    def note_apart(self, value: Abstract) -> None:
+        """Note for each object of a union, to which nothing else leads, on which side of its flags that is."""
+        if isinstance(value, Union):
+            for side, way in enumerate((value.first, value.second)):
+                for each in alternatives(way):
+                    if isinstance(each, Ref):
+                        self.objects.apart[each.address, value.flag.ir] = side
+                self.note_apart(way)
+
     def cases(self, value: Abstract, then: Callable[[Abstract], Abstract]) -> Abstract:
         """``then(value)``; of a union for each of the values that it may be."""
         if isinstance(value, Poison):
             raise self.stop(value.cause, value.remedy)
+        value = current(self.state, value)
         if not isinstance(value, Union):
             return then(value)
         first, second = value.first, value.second

@@ -116,3 +116,37 @@ def selects(s, a: str, choices: list[str]):
     three = s.select("three", ("u", "v"), method="greedy_token")
     four = s.select("four", [c + "!" for c in CHOICES])
     return one, two, three, four
+
+
+@case("fix the bug")
+def states_kept_under_conditions(s, a: str):
+    kept = [(s, "", [])]
+    for word in a.split():
+        found = []
+        for state, best, steps in kept:
+            if best <= "s":
+                for branch in state.fork(2):
+                    branch += word
+                    found.append((branch, branch.gen("x", max_tokens=2, temperature=1.0), [*steps, word]))
+        if not found:
+            break
+        kept = sorted(found, key=lambda one: one[1])[:2]
+        kept[0][0].append("best")
+    for state, _, _ in kept:
+        state.gen("y", max_tokens=2)
+    return [f"{state.text()} {best} {steps}" for state, best, steps in kept]
+
+
+@case("fix the bug")
+def a_list_of_states_with_two_names(s, a: str):
+    held = [s]
+    same, group = held, {"one": held}
+    if s.gen("x", max_tokens=2) > "h":
+        same.append(s.copy())
+    elif s.gen("y", max_tokens=2) > "h":
+        held += s.fork(2)
+    group["one"][-1].append("last")
+    held.reverse()
+    for state in same:
+        state.gen("z", max_tokens=1)
+    return len(group["one"]), same is group["one"], [state is s for state in held], [state.text() for state in held]

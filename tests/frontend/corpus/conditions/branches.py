@@ -87,7 +87,7 @@ def branches_of_both_arms(s, a: str):
     return branches["b"]
 
 
-@condition("differs between the ways through the condition or loop")
+@condition()
 def forks_of_other_sizes(s, a: str):
     s += a
     x = s.gen("x", max_tokens=4)

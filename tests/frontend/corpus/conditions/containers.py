@@ -149,7 +149,7 @@ def one_new_list_under_two_names(s, a: str):
     return xs, ys, xs is ys
 
 
-@condition("differs between the ways through the condition or loop")
+@condition()
 def a_new_list_in_an_old_one(s, a: str):
     s += a
     xs = []
