@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.emit.known import concrete, decided, length_of
-from lmc.frontend.emit.operands import class_of, describe, pure
-from lmc.frontend.heap.cells import DictCell
+from lmc.frontend.emit.operands import class_of, describe, may_run_code, operand, pure
+from lmc.frontend.heap.cells import DictCell, ObjectCell
 from lmc.frontend.heap.values import FALSE, NONE, TRUE, UNBOUND, Abstract, Const, Symbol, Tuple, Union
 from lmc.frontend.interpret import names
 from lmc.frontend.python import attributes, items, iteration, operators
@@ -212,6 +212,10 @@ def _counted(
 
 def _mapping(machine: Machine, pattern: ast.MatchMapping, subject: Abstract, bindings: Bindings) -> Abstract:
     cell = machine.cell(subject)
+    kind = class_of(machine, subject)
+    is_open = isinstance(subject, Symbol) and (kind is None or kind is dict)
+    if (is_open and not may_run_code(machine, "getitem", [operand(machine, subject)])) or isinstance(cell, ObjectCell):
+        return _mapping_of_run(machine, pattern, subject, bindings)
     if not isinstance(cell, DictCell):
         if class_of(machine, subject) in (str, int, float, bool, list, tuple, type(None)):
             return Const(False)
@@ -231,6 +235,21 @@ def _mapping(machine: Machine, pattern: ast.MatchMapping, subject: Abstract, bin
             if key not in taken:
                 items.set_item(machine, rest, Const(key), value)
         bindings[pattern.rest] = rest
+    return _all(machine, tests, bindings)
+
+
+def _mapping_of_run(machine: Machine, pattern: ast.MatchMapping, subject: Abstract, bindings: Bindings) -> Abstract:
+    """A mapping pattern for what may be a dict of the run: its keys are tested before values are looked at."""
+    if pattern.rest is not None:
+        raise machine.unsupported("`**` in a mapping pattern for what only a run knows")
+    keys = [Const(concrete(machine, machine.rules.evaluate(node))) for node in pattern.keys]
+
+    def part_fits(key: Const, part: ast.pattern) -> Abstract:
+        return matches(machine, part, items.get_item(machine, subject, key), bindings)
+
+    tests: list[Callable[[], Abstract]] = [lambda: decided(machine, is_instance(machine, subject, Const(Mapping)))]
+    tests += [partial(operators.contains, machine, subject, key) for key in keys]
+    tests += [partial(part_fits, *pair) for pair in zip(keys, pattern.patterns, strict=True)]
     return _all(machine, tests, bindings)
 
 
