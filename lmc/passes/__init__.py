@@ -1,9 +1,7 @@
 """Rewrites of the IR: one file for each pass, Module in, Module out. See README.md."""
 
-from lmc.passes.base import FunctionPass, Pass, PassContext, Remark
-from lmc.passes.manager import PassManager, PassResult, PassTiming
-from lmc.passes.pipelines import parse_pipeline, pipeline
-from lmc.passes.registry import PASSES
+from lmc.passes.base import FunctionPass, Pass, PassContext, PassManager, PassResult, PassTiming, Remark
+from lmc.passes.pipelines import PASSES, parse_pipeline, pipeline
 
 __all__ = [
     "PASSES",

@@ -10,10 +10,10 @@ from lmc.ir.core import Block, Effect, Op, Value
 from lmc.ir.dialects.core_ops import SamplingOp
 from lmc.ir.op_schema import exact_key, layout_of
 from lmc.ir.rewriter import with_regions
-from lmc.passes.analysis.escape import exposed_values, touches
 from lmc.passes.analysis.kv_hints import with_true_hints
+from lmc.passes.analysis.liveness import exposed_values, touches
 from lmc.passes.base import FunctionPass, PassContext
-from lmc.passes.rewriting.new_ops import with_ops
+from lmc.passes.rewriting import with_ops
 
 # What names an op or plans it, and so says nothing about its results.
 _NAMING = frozenset({"id", "occurrences", "name", "wave", "group", "early", "expected_tokens"})
@@ -29,7 +29,7 @@ class EliminateCommonSubexpressions(FunctionPass):
     the same tokens and no seed is read, so sampled generations are never merged; never for ``READS`` and ``WRITES``: a
     clock or a queue that is read twice gives two answers, whatever this program writes; nor for ``LOCAL``: each makes
     an object of its own, or sees what the ones before have changed. Ops that touch a list or object which somebody may
-    change, or which the caller gets back, are left alone (``lmc.passes.analysis.escape``): two equal lists must stay
+    change, or which the caller gets back, are left alone (``lmc.passes.analysis.liveness``): two equal lists must stay
     two.
 
     The merged generation keeps the id of the first one.

@@ -11,8 +11,7 @@ from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.rewriter import with_regions
 from lmc.passes.analysis.liveness import Liveness
 from lmc.passes.base import FunctionPass, PassContext
-from lmc.passes.rewriting.new_ops import with_ops
-from lmc.passes.rewriting.unused_results import trimmed
+from lmc.passes.rewriting import trimmed, with_ops
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from lmc.ir.dialects.core_ops import ExtendOp
 from lmc.ir.dialects.section_ops import SectionsOp, section_order
 from lmc.ir.rewriter import with_regions
 from lmc.passes.base import FunctionPass, PassContext
-from lmc.passes.hoist_prefixes.branches import same_in_every_instance
-from lmc.passes.rewriting.new_ops import make_op, with_ops
+from lmc.passes.hoist_prefixes import same_in_every_instance
+from lmc.passes.rewriting import make_op, with_ops
 
 
 @dataclass(frozen=True)

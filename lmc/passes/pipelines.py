@@ -1,20 +1,73 @@
-"""Pipelines as text: ``cse,hoist-prefixes{minimum_tokens=4}``, and the ones behind ``-O0`` … ``-O2``."""
+"""The passes by name, and pipelines of them as text: ``cse,hoist-prefixes{minimum_tokens=4}``, ``-O0`` … ``-O2``.
+
+A new pass adds its import and its class to ``PASSES``.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile
-from lmc.passes.base import Pass
-from lmc.passes.manager import PassManager
+from lmc.passes.apply_profile import ApplyProfile
+from lmc.passes.base import Pass, PassManager
+from lmc.passes.canonicalize.canonicalize import Canonicalize
+from lmc.passes.compile_constraints import CompileConstraints
+from lmc.passes.cse import EliminateCommonSubexpressions
+from lmc.passes.dce import EliminateDeadCode
+from lmc.passes.distribute_loops import DistributeLoops
+from lmc.passes.hoist_prefixes import HoistPrefixes
+from lmc.passes.kv_liveness import KvLiveness
 from lmc.passes.order_sections import OrderSections
-from lmc.passes.registry import PASSES
+from lmc.passes.plan_fork_join import PlanForkJoin
+from lmc.passes.start_reads_early import StartReadsEarly
+
+PASSES: dict[str, type[Pass]] = {
+    kind.NAME: kind
+    for kind in (
+        ApplyProfile,
+        Canonicalize,
+        CompileConstraints,
+        EliminateCommonSubexpressions,
+        EliminateDeadCode,
+        DistributeLoops,
+        HoistPrefixes,
+        KvLiveness,
+        OrderSections,
+        PlanForkJoin,
+        StartReadsEarly,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PassDescription:
+    """A pass as a user sees it: name, one line about it, and its options as ``name=default``."""
+
+    name: str
+    summary: str
+    options: tuple[str, ...]
+
+
+def describe_passes() -> Iterator[PassDescription]:
+    """Every pass, in the order of ``PASSES``; all of it derives from the classes."""
+    for name, kind in PASSES.items():
+        summary = inspect.cleandoc(kind.__doc__ or "").partition("\n")[0]
+        options = tuple(f"{field.name}={option_text(field.default)}" for field in dataclasses.fields(kind))
+        yield PassDescription(name, summary, options)
+
+
+def option_text(value: object) -> str:
+    """An option's value as a pipeline writes it, such as ``none``, ``true`` or ``8``."""
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
 
 # apply-profile comes before anything has changed an id, and does nothing without a profile.
 # dce comes first so that canonicalize does not keep apart, for users that are dead, what could be one op.

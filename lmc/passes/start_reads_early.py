@@ -15,9 +15,9 @@ from lmc.ir.module import Module
 from lmc.ir.ordering import objects_of
 from lmc.ir.rewriter import with_regions
 from lmc.ir.semantics.speculation import CallAhead, calls_ahead
-from lmc.passes.analysis.escape import exposed_values, touches
+from lmc.passes.analysis.liveness import exposed_values, touches
 from lmc.passes.base import Pass, PassContext
-from lmc.passes.rewriting.new_ops import with_ops
+from lmc.passes.rewriting import with_ops
 
 
 @dataclass(frozen=True)

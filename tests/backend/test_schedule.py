@@ -395,7 +395,9 @@ def test_text_that_no_tokenizer_takes_is_left_to_the_run():
 def test_room_is_that_of_the_requests_that_an_engine_runs_at_once():
     def room(*info: Any, **more: Any) -> Room | None:
         tokenizer = SimpleNamespace(encode=lambda text: text.split())
-        return Room.of(cast(Engine, SimpleNamespace(info=EngineInfo("e", 4096, *info, **more), tokenizer=tokenizer)), 8)
+        return Room.of(
+            cast("Engine", SimpleNamespace(info=EngineInfo("e", 4096, *info, **more), tokenizer=tokenizer)), 8
+        )
 
     assert room() is None
     assert room(450) == Room(450, batch=8, context_length=4096)

@@ -14,9 +14,7 @@ from lmc.ir.types import CTX
 from lmc.ir.verify.cache_hint_rules import uses_cache
 from lmc.passes import PassContext, PassManager, parse_pipeline
 from lmc.passes.analysis.kv_hints import with_true_hints, without_hints
-from lmc.passes.kv_liveness.call_waves import CallWaves
-from lmc.passes.kv_liveness.context_uses import ContextUses
-from lmc.passes.kv_liveness.kv_liveness import KvLiveness
+from lmc.passes.kv_liveness import CallWaves, ContextUses, KvLiveness
 from tests.compiled_constraints import CACHE
 from tests.passes.adversary import Case, cases, observe
 from tests.passes.flow_adversary import flow_cases

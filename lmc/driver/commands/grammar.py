@@ -175,7 +175,7 @@ def _of_json(name: str, text: str, whitespace: Whitespace) -> Source:
         raise UsageError(f"{name} is no JSON: {error}", remedy="write a JSON Schema, or a list of choices") from error
     if isinstance(value, list):
         _check_compact("choices", whitespace)
-        return Source.of(choices=cast(list[str], value))
+        return Source.of(choices=cast("list[str]", value))
     return Source.of(schema=value, whitespace=whitespace)
 
 
@@ -204,7 +204,7 @@ def _choices(text: str) -> list[str]:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--choices is no JSON list: {error}", remedy='write yes,no or ["yes", "no"]') from error
-    return cast(list[str], found)
+    return cast("list[str]", found)
 
 
 def _read(name: str) -> str:

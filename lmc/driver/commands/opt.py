@@ -11,11 +11,9 @@ from lmc.driver.targets.service import service
 from lmc.ir.errors import InputError, ParseError
 from lmc.ir.module import Module, print_module
 from lmc.ir.profile import Profile
-from lmc.passes.apply_profile.apply_profile import ApplyProfile
-from lmc.passes.base import Pass, PassContext
-from lmc.passes.manager import PassManager, PassResult
-from lmc.passes.pipelines import parse_pipeline, pipeline
-from lmc.passes.registry import PASSES, describe_passes
+from lmc.passes.apply_profile import ApplyProfile
+from lmc.passes.base import Pass, PassContext, PassManager, PassResult
+from lmc.passes.pipelines import PASSES, describe_passes, parse_pipeline, pipeline
 
 __all__ = [
     "ALL_PASSES",

@@ -96,7 +96,7 @@ def _local_engine(target: Target) -> Engine:
     for name in ("kv_tokens", "prefill_tokens"):
         if getattr(target, name) is not None:
             options[name] = getattr(target, name)
-    return cast(Engine, _local_package().load_local_engine(folder, **options))
+    return cast("Engine", _local_package().load_local_engine(folder, **options))
 
 
 def _local_package() -> Any:

@@ -7,7 +7,7 @@ from lmc.ir.dialects.cache_hints import FreeOp, KeepOp
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
 from lmc.ir.verify.cache_hint_rules import Origins, uses_cache
-from lmc.passes.rewriting.new_ops import with_ops
+from lmc.passes.rewriting import with_ops
 
 _HINTS = (KeepOp, FreeOp)
 

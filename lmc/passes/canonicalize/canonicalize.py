@@ -23,12 +23,12 @@ from lmc.ir.dialects.core_ops import (
 from lmc.ir.dialects.region_ops import ConditionOp, CondOp, LoopOp, TryOp, YieldOp
 from lmc.ir.dialects.regions import LEAVING
 from lmc.ir.dialects.section_ops import SectionsOp
-from lmc.passes.analysis.escape import exposed_values
 from lmc.passes.analysis.kv_hints import with_true_hints
+from lmc.passes.analysis.liveness import exposed_values
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.canonicalize.control_folds import FlowWalk
-from lmc.passes.canonicalize.rope import Rope
-from lmc.passes.rewriting.new_ops import make_op
+from lmc.passes.canonicalize.text_folds import Rope
+from lmc.passes.rewriting import make_op
 
 # One walk nearly always does: another one follows only where an op lost a user after it was passed. A module made for
 # it could ask for as many walks as it has ops, so there is an end.

@@ -16,10 +16,8 @@ from lmc.ir.op_schema import exact_key
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import BOOL
 from lmc.passes.analysis.loop_invariants import invariants
-from lmc.passes.canonicalize.folding import fold_call
-from lmc.passes.canonicalize.text_folds import TextWalk
-from lmc.passes.rewriting.new_ops import with_ops
-from lmc.passes.rewriting.unused_results import trimmed
+from lmc.passes.canonicalize.text_folds import TextWalk, fold_call
+from lmc.passes.rewriting import trimmed, with_ops
 
 Held = Attribute | Value
 

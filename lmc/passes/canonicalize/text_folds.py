@@ -3,18 +3,197 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
+import string
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from lmc.ir.builtins import builtins
 from lmc.ir.core import Attribute, Block, Op, Value, walk
 from lmc.ir.dialects.core_ops import BeginOp, ConcatOp, ExtendOp, HostCallOp, PrefillOp, PyCallOp
 from lmc.ir.errors import Location
-from lmc.ir.types import TEXT
-from lmc.passes.analysis.escape import exposed_values
-from lmc.passes.canonicalize.folding import fold_call
-from lmc.passes.canonicalize.rope import Rope
-from lmc.passes.rewriting.new_ops import make_op
+from lmc.ir.types import ANY, SCALARS, TEXT, Type, type_of
+from lmc.passes.analysis.liveness import exposed_values
+from lmc.passes.rewriting import make_op
+
+
+class Rope:
+    """Immutable text made of literals, ``!text`` values and other ropes.
+
+    ``size`` is the number of its parts, adjacent literals counting as one, ``characters`` the length of its literals,
+    ``is_literal`` says that it holds no value. None of them is recomputed when ropes are nested.
+    """
+
+    __slots__ = ("characters", "ends_literal", "is_literal", "pieces", "size", "starts_literal")
+
+    def __init__(self, pieces: Sequence[str | Value | Rope]) -> None:
+        self.pieces = tuple(piece for piece in pieces if not _is_nothing(piece))
+        self.starts_literal = bool(self.pieces) and _starts_literal(self.pieces[0])
+        self.ends_literal = bool(self.pieces) and _ends_literal(self.pieces[-1])
+        joints = zip(self.pieces, self.pieces[1:], strict=False)
+        joined = sum(_ends_literal(left) and _starts_literal(right) for left, right in joints)
+        self.size = sum(piece.size if isinstance(piece, Rope) else 1 for piece in self.pieces) - joined
+        self.characters = sum(
+            piece.characters if isinstance(piece, Rope) else len(piece)
+            for piece in self.pieces
+            if not isinstance(piece, Value)
+        )
+        self.is_literal = self.size == 0 or (self.size == 1 and self.starts_literal)
+
+    @property
+    def is_empty(self) -> bool:
+        """True for the empty text, whatever values there are."""
+        return not self.pieces
+
+    def parts(self) -> tuple[str | Value, ...]:
+        """The parts of an op: adjacent literals joined, no empty ones."""
+        found: list[str | Value] = []
+        literal: list[str] = []
+        for leaf in self._leaves():
+            if isinstance(leaf, str):
+                literal.append(leaf)
+                continue
+            if literal:
+                found.append("".join(literal))
+                literal.clear()
+            found.append(leaf)
+        if literal:
+            found.append("".join(literal))
+        return tuple(found)
+
+    def values(self) -> Iterator[Value]:
+        """Every value in it, in order, repeats included."""
+        return (leaf for leaf in self._leaves() if isinstance(leaf, Value))
+
+    def text(self) -> str:
+        """The text of a rope that ``is_literal``."""
+        return "".join(leaf for leaf in self._leaves() if isinstance(leaf, str))
+
+    def _leaves(self) -> Iterator[str | Value]:
+        stack = [iter(self.pieces)]
+        while stack:
+            piece = next(stack[-1], None)
+            if piece is None:
+                stack.pop()
+            elif isinstance(piece, Rope):
+                stack.append(iter(piece.pieces))
+            else:
+                yield piece
+
+
+def _is_nothing(piece: str | Value | Rope) -> bool:
+    return not piece if isinstance(piece, str) else isinstance(piece, Rope) and not piece.pieces
+
+
+def _starts_literal(piece: str | Value | Rope) -> bool:
+    return piece.starts_literal if isinstance(piece, Rope) else isinstance(piece, str)
+
+
+def _ends_literal(piece: str | Value | Rope) -> bool:
+    return piece.ends_literal if isinstance(piece, Rope) else isinstance(piece, str)
+
+
+_MAX_CHARACTERS = 4096
+_MAX_BITS = 1024
+
+# Time and size of the result are linear in the arguments.
+_LINEAR = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "str", "repr", "ascii", "int", "float", "bool", "not", "and", "or", "choose"}
+    | {"len", "contains", "getitem", "slice", "add", "sub", "truediv", "floordiv", "neg", "pos", "abs", "ord", "chr"}
+    | {"str.strip", "str.lstrip", "str.rstrip", "str.lower", "str.upper", "str.title", "str.capitalize"}
+    | {"str.casefold", "str.swapcase", "str.removeprefix", "str.removesuffix", "str.startswith", "str.endswith"}
+    | {"str.isalpha", "str.isdigit", "str.isdecimal", "str.isnumeric", "str.isalnum", "str.isspace", "str.isupper"}
+    | {"str.islower", "str.istitle", "str.isidentifier", "str.isprintable", "str.isascii"}
+    | {"str.find", "str.rfind", "str.count", "str.index", "str.rindex", "min", "max"}
+)
+# The result can be far larger than the arguments: widths, repetitions, powers. Run only on small ones, whose results
+# have at most about ten times as many characters as the product of their lengths.
+_GROWING = frozenset(
+    {"mul", "mod", "pow", "round", "percent", "format", "str.format", "str.replace", "str.center", "str.ljust"}
+    | {"str.rjust", "str.zfill", "str.expandtabs"}
+)
+_FORMATS = {"format": 1, "str.format": 0}
+_SMALL_NUMBER = 64
+_MAX_PRODUCT = 16_384
+_LARGE_WIDTH = re.compile(r"\d{3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The result of a call: a literal."""
+
+    value: Attribute
+
+
+def fold_call(function: str, arguments: Sequence[Any], keywords: Sequence[str], result: Type) -> Folded | None:
+    """The result of ``function`` on literal ``arguments`` (the last ones named by ``keywords``), if it is a literal.
+
+    None where the call is not known to be cheap, raises, gives something of another type than ``result``, or a text or
+    number that is too large for a module.
+    """
+    builtin = builtins.lookup(function)
+    if builtin is None or not all(map(_is_small, arguments)):
+        return None
+    if function not in _LINEAR and not (function in _GROWING and _stays_small(function, arguments)):
+        return None
+    split = len(arguments) - len(keywords)
+    try:
+        value = builtin.run(*arguments[:split], **dict(zip(keywords, arguments[split:], strict=True)))
+    except Exception:  # it is the user's expression: it shall raise when the program runs, not here
+        return None
+    return Folded(value) if _is_small(value) and result in (ANY, type_of(value)) else None
+
+
+def _is_small(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _MAX_CHARACTERS
+    if isinstance(value, int):
+        return value.bit_length() <= _MAX_BITS
+    return type(value) in SCALARS
+
+
+def _stays_small(function: str, arguments: Sequence[Any]) -> bool:
+    """Return True if a function that may expand its arguments has a small result for these."""
+    if not all(map(_is_tiny, arguments)):
+        return False
+    lengths = [max(len(argument), 1) for argument in arguments if isinstance(argument, str)]
+    if math.prod(lengths) > _MAX_PRODUCT:
+        return False
+    place = _FORMATS.get(function)
+    if place is None or len(arguments) <= place:
+        return True
+    template = arguments[place]
+    if not isinstance(template, str):
+        return False
+    return _is_plain(template) if function == "str.format" else not template.endswith("n")
+
+
+def _is_tiny(value: object) -> bool:
+    """Return True for a text without a large width, and for a small number."""
+    if isinstance(value, str):
+        return not _LARGE_WIDTH.search(value)
+    return not isinstance(value, int | float) or abs(value) <= _SMALL_NUMBER
+
+
+def _is_plain(template: str) -> bool:
+    """Return True if the fields of a template for ``str.format`` only name arguments, with literal widths.
+
+    Widths may be fields themselves (``{:{}{}{}}``), and joined they are large. Attributes of a value may show its
+    address. ``n`` writes numbers as the machine's locale has it.
+    """
+    try:
+        fields = [*string.Formatter().parse(template)]
+    except ValueError:
+        return False
+    return all(_is_plain_field(name, spec or "") for _, name, spec, _ in fields if name is not None)
+
+
+def _is_plain_field(name: str, spec: str) -> bool:
+    return (not name or name.isdecimal() or name.isidentifier()) and "{" not in spec and not spec.endswith("n")
+
 
 # A text that several ops use is copied into them only where it is short, so that modules can't blow up.
 _SHARED_SIZE = 16

@@ -1,4 +1,4 @@
-"""A loop in two parts: what all rounds can do at the same time, and what each needs of the one before."""
+"""The pass ``distribute-loops``."""
 
 from __future__ import annotations
 
@@ -7,17 +7,101 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import ClassVar
 
-from lmc.ir.core import Block, Op, Value, walk
+from lmc.ir.core import Attribute, Block, Effect, Op, Value, walk
 from lmc.ir.dialects.core_ops import PyCallOp
-from lmc.ir.dialects.region_ops import LoopOp, MapOp, TryOp, YieldOp
+from lmc.ir.dialects.region_ops import ConditionOp, LoopOp, MapOp, TryOp, YieldOp, guarded_ops
 from lmc.ir.dialects.regions import RegionOp, is_local, is_write
 from lmc.ir.ids import each_round_id
 from lmc.ir.ordering import objects_of, uses
+from lmc.ir.rewriter import with_regions
 from lmc.ir.types import INT, ListType, holds_context, list_of
-from lmc.passes.analysis.escape import exposed_values
-from lmc.passes.distribute_loops.counted_loops import CountedLoop, Held
-from lmc.passes.rewriting.new_ops import FreshNames, make_op, substituted
+from lmc.passes.analysis.kv_hints import without_hints
+from lmc.passes.analysis.liveness import exposed_values
+from lmc.passes.base import FunctionPass, PassContext
+from lmc.passes.rewriting import FreshNames, make_op, substituted, with_ops
+
+Held = Attribute | Value
+
+
+@dataclass(frozen=True)
+class CountedLoop:
+    """A loop of ``rounds`` rounds, or of none where that is below 1.
+
+    ``index`` is the parameter of its body that begins with 0 and is the number of the round; ``counters`` are those
+    that count: what they begin with, and by how much they grow in each round. ``following`` is what the body yields for
+    each of its parameters.
+    """
+
+    rounds: Value
+    index: Value
+    counters: Mapping[Value, tuple[Held, int]]
+    following: Mapping[Value, Held]
+
+
+def counted(op: LoopOp, producers: Mapping[Value, Op]) -> CountedLoop | None:
+    """``op`` as such a loop; None where it is none. ``producers`` are the ops that define what is seen around it."""
+    condition, end = op.condition.terminator, op.body.terminator
+    if not isinstance(condition, ConditionOp) or not isinstance(end, YieldOp) or len(op.condition.ops) > 1:
+        return None
+    if op.limit is not None:
+        return None
+    initial = dict(zip(op.condition.parameters, op.initial, strict=True))
+    yielded = dict(zip(op.condition.parameters, end.values, strict=True))
+    if not all(isinstance(value, Value) and value in initial for value in condition.values):
+        return None
+    sources = {
+        parameter: value
+        for parameter, value in zip(op.body.parameters, condition.values, strict=True)
+        if isinstance(value, Value)
+    }
+    inside = {value: inner for inner in op.body.ops for value in inner.results}
+    following = {parameter: yielded[source] for parameter, source in sources.items()}
+    counters = {
+        parameter: (initial[source], step)
+        for parameter, source in sources.items()
+        if parameter.type == INT and (step := _step(parameter, following[parameter], inside)) is not None
+    }
+    first, further = initial.get(condition.flag), yielded.get(condition.flag)
+    made, again = _comparison(first, producers), _comparison(further, inside)
+    if made is None or again is None:
+        return None
+    rounds = again[1]
+    if made != (0, rounds) or not isinstance(rounds, Value) or rounds.type != INT:
+        return None
+    if rounds in inside or rounds in op.body.parameters:
+        return None
+    for parameter, (start, step) in counters.items():
+        if start == 0 and type(start) is int and step == 1 and _is_next(again[0], parameter, inside):
+            return CountedLoop(rounds, parameter, counters, following)
+    return None
+
+
+def _comparison(value: object, made: Mapping[Value, Op]) -> tuple[Held, Held] | None:
+    """The arguments of ``lt`` that ``value`` is the result of."""
+    op = made.get(value) if isinstance(value, Value) else None
+    if isinstance(op, PyCallOp) and op.function == "lt" and len(op.arguments) == 2:
+        return op.arguments[0], op.arguments[1]
+    return None
+
+
+def _is_next(value: Held, parameter: Value, inside: Mapping[Value, Op]) -> bool:
+    return isinstance(value, Value) and _step(parameter, value, inside) == 1
+
+
+def _step(parameter: Value, value: Held, inside: Mapping[Value, Op]) -> int | None:
+    """By how much ``value`` is more than ``parameter``, where that is known."""
+    total = 0
+    while value != parameter:
+        op = inside.get(value) if isinstance(value, Value) else None
+        if not isinstance(op, PyCallOp) or op.function != "add" or len(op.arguments) != 2:
+            return None
+        value, step = op.arguments
+        if type(step) is not int or not isinstance(value, Value):
+            return None
+        total += step
+    return total
 
 
 @dataclass(frozen=True)
@@ -266,3 +350,117 @@ def _list_type(value: Value) -> ListType:
 def _named(op: Op) -> str:
     name = getattr(op, "id", None) or getattr(op, "function", None) or op.NAME
     return repr(name)
+
+
+@dataclass(frozen=True)
+class DistributeLoops(FunctionPass):
+    """Let what rounds of a loop do without needing each other run at the same time.
+
+    A loop over a list is split in two: a ``cf.map`` of all that needs nothing of earlier rounds, and a loop of the rest
+    that takes the results one after the other (loop distribution: Kennedy and Allen, "Optimizing Compilers for Modern
+    Architectures", 2002, section 2.2). Numbers that count rounds, such as how often an id was used, follow from the
+    number of the round, so ids and draws stay what they are.
+
+    Sound where nothing in the loop writes, since rounds no longer run in order (ops on objects of this run stay with
+    the rest, where they do); where the number of rounds is known
+    when the loop begins, so that no round runs which would not have; and where nothing of the rest may raise (but for
+    an engine that fails), since then no later round would have begun. In a ``cf.try`` no model call of the rest may
+    fail either, since it shows which op fails first. A context that the rest goes on from can't be
+    taken out of a list, so there the loop stays. A list that somebody may change meanwhile is looked into in each
+    round, as before. A loop is left alone unless a model or a host function is asked in what can run at the same time.
+
+    Before::
+
+        %n = py.call len (%items) : !int
+        %any = py.call lt (0, %n) : !bool
+        %all, %k = cf.loop (%any, "", 0) : !text, !int ^condition(%f: !bool, %s: !text, %i: !int) {
+          cf.condition %f (%s, %i)
+        } ^body(%t: !text, %j: !int) {
+          %item = py.call getitem (%items, %j) : !text
+          %1 = lm.extend %0, user [%item] : !ctx
+          %2, %a = lm.gen %1 (%j) {id = "f/$/a"} : !ctx, !text
+          %u = text.concat [%t, %a] : !text
+          %m = py.call add (%j, 1) : !int
+          %go = py.call lt (%m, %n) : !bool
+          cf.yield (%go, %u, %m)
+        }
+
+    After::
+
+        %n = py.call len (%items) : !int
+        %any = py.call lt (0, %n) : !bool
+        %as = cf.map (%items) : !list<!text> ^body(%index: !int, %element: !text) {
+          %1 = lm.extend %0, user [%element] : !ctx
+          %2, %a = lm.gen %1 (%index) {id = "f/$/a"} : !ctx, !text
+          cf.yield (%a)
+        }
+        %all, %k = cf.loop (%any, "", 0) : !text, !int ^condition(%f: !bool, %s: !text, %i: !int) {
+          cf.condition %f (%s, %i)
+        } ^body(%t: !text, %j: !int) {
+          %a_1 = py.call getitem (%as, %j) : !text
+          %u = text.concat [%t, %a_1] : !text
+          %m = py.call add (%j, 1) : !int
+          %go = py.call lt (%m, %n) : !bool
+          cf.yield (%go, %u, %m)
+        }
+    """
+
+    NAME: ClassVar[str] = "distribute-loops"
+
+    def rewrite(self, block: Block, context: PassContext) -> Block:
+        block = without_hints(block)
+        if not any(isinstance(op, LoopOp) for op in walk((block,))):
+            return block
+        function = _Function(FreshNames(block), KnownLists.of(block), guarded_ops(block))
+        return self._block(block, {}, function, context)
+
+    def _block(self, block: Block, around: Mapping[Value, Op], function: _Function, context: PassContext) -> Block:
+        """The block with its loops split, inner ones first. Recursion is as deep as regions are nested."""
+        producers = dict(around)
+        ops: list[Op] = []
+        for op in block.ops:
+            rest = with_regions(op, [self._block(region, producers, function, context) for region in op.regions])
+            guarded = op in function.guarded
+            found = self._split(rest, producers, function, context, guarded) if isinstance(rest, LoopOp) else None
+            found = [rest] if found is None else found
+            ops += found
+            producers.update((value, made) for made in found for value in made.results)
+        return with_ops(block, ops)
+
+    def _split(
+        self, op: LoopOp, producers: Mapping[Value, Op], function: _Function, context: PassContext, guarded: bool
+    ) -> list[Op] | None:
+        """Return what takes the place of a loop; None where it stays. ``guarded``: it is in a ``cf.try``."""
+        if not any(map(_asks, walk(op.regions))):
+            return None
+        loop = counted(op, producers)
+        if loop is None or op.leaves:
+            return None
+        split = LoopSplit(op, loop, producers, function.lists, guarded=guarded)
+        if not any(map(_asks, split.together)):
+            self.missed(context, op.location, "each round goes on from what the one before gives")
+            return None
+        problem = split.problem()
+        if problem is not None:
+            self.missed(context, op.location, f"rounds that could run at the same time run in order: {problem}")
+            return None
+        count = sum(
+            each.billable and not isinstance(each, RegionOp) for each in walk([Block((), tuple(split.together))])
+        )
+        calls = f"{count} model call{'s' * (count != 1)} of each" if count else "the host calls of each"
+        self.applied(context, op.location, f"rounds of the loop run at the same time, with {calls}")
+        return split.ops(function.names)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """The shared state of walks over the blocks of a function. ``guarded`` are the ops in the bodies of ``cf.try``."""
+
+    names: FreshNames
+    lists: KnownLists
+    guarded: frozenset[Op]
+
+
+def _asks(op: Op) -> bool:
+    """Return whether the op asks a model, or a host function that takes its time."""
+    return op.billable or op.effect in (Effect.READS, Effect.SAMPLES)

@@ -2,26 +2,163 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
 
-from lmc.ir.core import Block, Op, Value
+from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.dialects.cache_hints import FreeOp, KeepOp
-from lmc.ir.dialects.core_ops import GenOp, PrefillOp, SelectOp
+from lmc.ir.dialects.core_ops import GenOp, HostCallOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.errors import InputError, Location
+from lmc.ir.ordering import objects_of, uses, waits_of
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
+from lmc.ir.verify.cache_hint_rules import uses_cache
 from lmc.ir.wording import with_count
 from lmc.passes.analysis.context_lengths import ContextLengths
 from lmc.passes.analysis.kv_hints import without_hints
 from lmc.passes.analysis.prefix_tree import Measure
 from lmc.passes.base import FunctionPass, PassContext
-from lmc.passes.kv_liveness.call_waves import CallWaves
-from lmc.passes.kv_liveness.context_uses import ContextUse, ContextUses, uses_in
-from lmc.passes.rewriting.new_ops import make_op, with_ops
+from lmc.passes.rewriting import make_op, with_ops
+
+
+class CallWaves:
+    """Waves as a plan counts them: those that plan-fork-join has set, else the calls on the longest way to an op.
+
+    ``wave[op]`` counts from the beginning of the function, as if each region ran once, ``length[op]`` is how many waves
+    the op takes, ``start[block]`` the wave in which a block begins. ``asking`` are the ops that wait for a model or a
+    tool, themselves or in their regions. Linear; recursion is as deep as regions are nested.
+    """
+
+    def __init__(self, body: Block) -> None:
+        self.wave: dict[Op, int] = {}
+        self.length: dict[Op, int] = {}
+        self.start: dict[Block, int] = {}
+        self.asking: set[Op] = set()
+        self._objects = objects_of(body.ops)
+        self._measure(body)
+        self._place(body, 0)
+
+    def _measure(self, block: Block) -> int:
+        """Return how many waves a block takes. Places are relative to its beginning so far."""
+        ends: list[int] = []
+        for op, needed in zip(block.ops, waits_of(block.ops, self._objects), strict=True):
+            length = self._measure_inside(op) if isinstance(op, RegionOp) else int(op.billable)
+            planned = op.wave if isinstance(op, (SamplingOp, SelectOp)) else None
+            wave = max([ends[index] for index in needed], default=0) if planned is None else planned
+            self.wave[op], self.length[op] = wave, length
+            ends.append(wave + length)
+            if op.billable or isinstance(op, (PrefillOp, HostCallOp)):
+                self.asking.add(op)
+        return max(ends, default=0)
+
+    def _measure_inside(self, op: RegionOp) -> int:
+        """Return how many waves the regions of an op take. Regions that all run follow each other."""
+        at = 0
+        counts: list[int] = []
+        for region in op.regions:
+            counts.append(self._measure(region))
+            self.start[region] = 0 if op.EXCLUSIVE else at
+            at += counts[-1]
+        if any(inner in self.asking for region in op.regions for inner in region.ops):
+            self.asking.add(op)
+        return max(counts, default=0) if op.EXCLUSIVE else at
+
+    def _place(self, block: Block, start: int) -> None:
+        self.start[block] = start
+        for op in block.ops:
+            self.wave[op] += start
+            for region in op.regions:
+                self._place(region, self.wave[op] + self.start[region])
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """An op of a block that needs what is in the cache for a context: at ``index``, in ``wave``."""
+
+    wave: int
+    index: int
+    op: Op
+
+
+class ContextUses:
+    """Uses of a function's contexts, by waves as ``CallWaves`` counts them.
+
+    ``first[context]`` is the wave of the first call or prefill that starts from it, in other blocks and in later rounds
+    of loops too; a context without one is missing. These are shortest paths (Dijkstra 1959) over the edges along which
+    contexts grow and flow; only an edge from one round of a loop to the next takes time. ``n log n``.
+    """
+
+    def __init__(self, body: Block, waves: CallWaves) -> None:
+        self._waves = waves
+        self.first: dict[Value, int] = {}
+        self._places: dict[Value, list[tuple[Value, int]]] = {}
+        sources: dict[Value, list[tuple[Value, int]]] = {}
+        used: list[tuple[int, str, Value]] = []
+        for op in walk((body,)):
+            for source, place, later in self._edges(op):
+                sources.setdefault(place, []).append((source, later))
+                if isinstance(op, RegionOp):
+                    self._places.setdefault(source, []).append((place, later))
+            if not isinstance(op, RegionOp) and (op.billable or isinstance(op, PrefillOp)):
+                used += [(waves.wave[op], value.name, value) for value in op.operands if value.type == CTX]
+        heapq.heapify(used)
+        while used:
+            wave, _, value = heapq.heappop(used)
+            if value in self.first:
+                continue
+            self.first[value] = wave
+            for source, later in sources.get(value, ()):
+                if source not in self.first:
+                    heapq.heappush(used, (wave + later, source.name, source))
+
+    def flows_to(self, values: Iterable[Value]) -> int | None:
+        """The wave of the first call that goes on from one of these, behind the region that ends with them."""
+        waves = [
+            self.first[place] + later
+            for value in values
+            for place, later in self._places.get(value, ())
+            if place in self.first
+        ]
+        return min(waves, default=None)
+
+    def _edges(self, op: Op) -> Iterator[tuple[Value, Value, int]]:
+        """From which context what the op gives grows, or flows; how many waves later it is there."""
+        if isinstance(op, RegionOp):
+            yield from ((source, place, 0) for source, place in op.flows() if place.type == CTX)
+            yield from ((source, place, self._waves.length[op]) for source, place in op.carried() if place.type == CTX)
+        elif grows(op):
+            yield from ((value, op.results[0], 0) for value in op.operands if value.type == CTX)
+
+
+def grows(op: Op) -> bool:
+    """Return True if the op extends a context, without asking a model."""
+    is_plain = not (op.billable or isinstance(op, RegionOp | PrefillOp))
+    return is_plain and bool(op.results) and op.results[0].type == CTX
+
+
+def uses_in(block: Block, waves: CallWaves) -> dict[Value, list[ContextUse]]:
+    """For the contexts of a block, and those from outside, the ops of the block that need their part of the cache.
+
+    What grows from a context counts as that context (``lmc.ir.verify.cache_hint_rules``). The block's end is a use too
+    if contexts flow on from there.
+    """
+    origins: dict[Value, Value] = {}
+    found: dict[Value, list[ContextUse]] = {}
+    for index, op in enumerate(block.ops):
+        if isinstance(op, KeepOp | FreeOp):
+            continue
+        contexts = [value for value in uses(op) if value.type == CTX]
+        if grows(op):
+            origins.update((op.results[0], origins.get(value, value)) for value in contexts)
+        elif uses_cache(op):
+            for origin in dict.fromkeys(origins.get(value, value) for value in contexts):
+                found.setdefault(origin, []).append(ContextUse(waves.wave[op], index, op))
+    return found
+
 
 _ATTENTION = 20_000
 """Tokens of a prefix that cost as much again for attention: keys that cost as much as a row of weights, times two."""

@@ -3,27 +3,151 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lmc.ir.analysis import PathCosts, earliest_starts, last_end
+from lmc.ir.analysis import PathCosts, earliest_starts, last_end, longest_paths
 from lmc.ir.core import Block, Effect, Op, walk
-from lmc.ir.dialects.core_ops import PrefillOp, SamplingOp, SelectOp
-from lmc.ir.dialects.region_ops import guarded_ops
+from lmc.ir.dialects.core_ops import PrefillOp, SampleOp, SamplingOp, SelectOp
+from lmc.ir.dialects.region_ops import CondOp, LoopOp, guarded_ops
 from lmc.ir.dialects.regions import RegionOp, is_write
 from lmc.ir.errors import InputError
-from lmc.ir.ordering import objects_of, uses, waits_of
+from lmc.ir.ordering import Objects, objects_of, uses, waits_of
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
 from lmc.ir.wording import with_count
 from lmc.passes.analysis.kv_hints import without_hints
 from lmc.passes.base import FunctionPass, PassContext
-from lmc.passes.plan_fork_join.expected_tokens import ExpectedTokens, expects_anything
-from lmc.passes.plan_fork_join.list_scheduling import limited_rounds, rounds_of
-from lmc.passes.rewriting.new_ops import with_ops
+from lmc.passes.rewriting import with_ops
+
+
+class ExpectedTokens:
+    """Tokens on the longest path through ops, and one for each call, as a call with an empty answer takes a step too.
+
+    A generation without an expectation counts as one that is never reached. A conditional has the mean of its arms,
+    the longer one if their probability is unknown; a loop its rounds, one if their number is unknown; elements of
+    a map or a race run at the same time. ``objects`` are those of ``lmc.ir.ordering.waits_of``.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._known: dict[RegionOp, float] = {}
+
+    def after(self, ops: Sequence[Op], waits: Sequence[Sequence[int]]) -> list[float]:
+        """For each op the tokens on the longest way from it to the end, itself included."""
+        return longest_paths([self._of(op) for op in ops], waits)
+
+    def _of(self, op: Op) -> float:
+        if not op.billable:
+            return 0.0
+        if not isinstance(op, RegionOp):
+            return 1.0 + ((op.expected_tokens or 0) if isinstance(op, SamplingOp) else 0)
+        if op not in self._known:
+            self._known[op] = self._of_regions(op)
+        return self._known[op]
+
+    def _of_regions(self, op: RegionOp) -> float:
+        inside = [max(self.after(region.ops, waits_of(region.ops, self._objects))) for region in op.regions]
+        if isinstance(op, CondOp):
+            then, otherwise = inside
+            return max(inside) if op.probability is None else otherwise + (then - otherwise) * op.probability
+        if isinstance(op, LoopOp):
+            condition, body = inside
+            return condition + (condition + body) * (1.0 if op.expected_rounds is None else op.expected_rounds)
+        return sum(inside)
+
+
+def expects_anything(block: Block) -> bool:
+    """Return whether it is known of a generation how long its outputs are."""
+    return any(isinstance(op, SamplingOp) and op.expected_tokens is not None for op in walk((block,)))
+
+
+def rounds_of(op: Op) -> int:
+    """Return how many rounds of model calls the op itself takes; those of its regions are not counted."""
+    return int(op.billable and not isinstance(op, RegionOp))
+
+
+def weight_of(op: Op) -> int:
+    """Return how many requests of the op run at once; one for an op with regions, whose number is unknown."""
+    return op.n if isinstance(op, SampleOp) else 1
+
+
+def limited_rounds(
+    ops: Sequence[Op],
+    lengths: Sequence[int],
+    waits: Sequence[Sequence[int]],
+    width: int,
+    urgency: Sequence[float] | None = None,
+) -> list[int]:
+    """As ``lmc.ir.analysis.earliest_starts`` where at most ``width`` requests begin in a round.
+
+    List scheduling: of the calls that are ready, those with the longest way to the end go first (Graham 1969, Hu 1961):
+    in rounds, or by ``urgency``. One call of more than ``width`` requests has a round of its own.
+    """
+    schedule = _Schedule(ops, lengths, waits, longest_paths(lengths, waits) if urgency is None else urgency)
+    schedule.run(width)
+    return schedule.rounds
+
+
+class _Schedule:
+    """A list scheduler: ``rounds[i]`` is the first round in which op i can run, for a call the one in which it does."""
+
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        lengths: Sequence[int],
+        waits: Sequence[Sequence[int]],
+        urgency: Sequence[float],
+    ) -> None:
+        self.rounds = [0] * len(ops)
+        self._ops = ops
+        self._lengths = lengths
+        self._urgency = urgency
+        self._missing = [len(needed) for needed in waits]
+        self._followers: list[list[int]] = [[] for _ in ops]
+        for index, needed in enumerate(waits):
+            for earlier in needed:
+                self._followers[earlier].append(index)
+        self._free = [index for index, count in enumerate(self._missing) if not count]
+        self._ready: list[tuple[float, int]] = []
+        self._running: list[tuple[int, int]] = []
+
+    def run(self, width: int) -> None:
+        """Fill round after round with at most ``width`` requests."""
+        current = 0
+        while self._free or self._ready or self._running:
+            while self._running and self._running[0][0] <= current:
+                self._finish(heapq.heappop(self._running)[1], current)
+            self._settle()
+            room = width
+            while self._ready and (room == width or weight_of(self._ops[self._ready[0][1]]) <= room):
+                _, index = heapq.heappop(self._ready)
+                room -= weight_of(self._ops[index])
+                self.rounds[index] = current
+                heapq.heappush(self._running, (current + self._lengths[index], index))
+            current += 1
+
+    def _settle(self) -> None:
+        """Finish what is no call; the calls that are free now wait for room."""
+        while self._free:
+            index = self._free.pop()
+            if self._lengths[index]:
+                heapq.heappush(self._ready, (-self._urgency[index], index))
+            else:
+                self._finish(index, self.rounds[index])
+
+    def _finish(self, index: int, available: int) -> None:
+        """Op ``index`` is finished before round ``available``."""
+        for follower in self._followers[index]:
+            self.rounds[follower] = max(self.rounds[follower], available)
+            self._missing[follower] -= 1
+            if not self._missing[follower]:
+                self._free.append(follower)
+
 
 Call = SamplingOp | SelectOp
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmc.passes.analysis.escape import exposed_values
+from lmc.passes.analysis.liveness import exposed_values
 from tests.passes.modules import module_of
 
 START = "    %0 = lm.context : !ctx\n"

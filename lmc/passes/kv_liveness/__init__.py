@@ -1,1 +1,0 @@
-"""The pass ``kv-liveness``, and hints in other passes."""

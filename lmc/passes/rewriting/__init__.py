@@ -1,1 +1,0 @@
-"""New ops and trimmed ops, shared by passes."""
