@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 BEGIN = json.dumps({"cells": [], "frames": [{"begin": True}]}, separators=(",", ":"))
 """The record of a break before everything: the program runs as plain Python."""
+_EMPTY = {"variable": {"unbound": True}}
 _SEES_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"})
 _HOLDING = (ast.For, ast.While, ast.Try, ast.With)
 
@@ -101,6 +103,7 @@ def stop_before(machine: Machine, ways: Sequence[_Held], reason: Break) -> None:
         "root": pictures.value(machine.ends.root),
     }
     pictures.check_identities()
+    _own_variables(record, [each.activation.definition for each in ways])
     machine.graph.emit(
         BreakOp,
         values=tuple(pictures.leaves),
@@ -108,6 +111,29 @@ def stop_before(machine: Machine, ways: Sequence[_Held], reason: Break) -> None:
         remedy=reason.remedy,
         record=json.dumps(record, ensure_ascii=False, separators=(",", ":")),
     )
+
+
+def _own_variables(record: Picture, definitions: Sequence[Definition]) -> None:
+    """Make a variable that no other function shares yet a name of its frame: unbound, it is no free variable."""
+    uses = Counter(_cells_in(record))
+    for frame, definition in zip(record["frames"], definitions, strict=True):
+        own = definition.scope.local
+        for pair in [pair for pair in frame["variables"] if pair[0] in own and uses[pair[1].get("cell")] == 1]:
+            frame["variables"].remove(pair)
+            number = pair[1]["cell"]
+            held = record["cells"][number]["variable"]
+            record["cells"][number] = _EMPTY
+            if held != _EMPTY["variable"]:
+                frame["names"].append([pair[0], held])
+
+
+def _cells_in(picture: Any) -> Iterator[int]:
+    if isinstance(picture, Mapping):
+        found = picture.get("cell")
+        if isinstance(found, int):
+            yield found
+    for part in picture.values() if isinstance(picture, Mapping) else picture if isinstance(picture, list) else ():
+        yield from _cells_in(part)
 
 
 def _frame(machine: Machine, pictures: Pictures, held: _Held) -> Picture:
@@ -119,7 +145,6 @@ def _frame(machine: Machine, pictures: Pictures, held: _Held) -> Picture:
     live = _live(activation, held.statement) & cell.names
     code = definition.code
     shared = {name for name in cell.names if definition.mangled(name) in code.co_cellvars}
-    empty = {"variable": {"unbound": True}}
     names: list[Any] = []
     for name in sorted(live - shared):
         value = machine.state.get((frame, name))
@@ -129,7 +154,7 @@ def _frame(machine: Machine, pictures: Pictures, held: _Held) -> Picture:
     variables = [
         [
             definition.mangled(name),
-            pictures.variable(frame, name) if name in live else pictures.cell((frame, name, "dead"), lambda: empty),
+            pictures.variable(frame, name) if name in live else pictures.cell((frame, name, "dead"), lambda: _EMPTY),
         ]
         for name in sorted(shared)
     ]

@@ -324,3 +324,23 @@ def _calls_of_capture(count: int, folder: Any) -> int:
     finally:
         sys.setprofile(None)
     return calls
+
+
+def test_a_variable_that_a_later_function_would_share_is_no_free_name_of_a_continuation(tmp_path):
+    source = """
+@jit
+def program(s, a: str):
+    t = s.gen("h", max_tokens=4)
+    if "t" in a:
+        m = t
+        def shared():
+            return m
+        s += shared()
+    try:
+        return m
+    except UnboundLocalError as error:
+        return str(error)
+"""
+    program = load(source, tmp_path, "from lmc.frontend.program.function import JittedFunction as jit").program
+    for text in ("t", "x"):
+        assert check_breaks(program, lambda text=text: (text,), {}, 100)
