@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.frontend.strategies import Drawing
+from tests.frontend.strategies import MOST_ITEMS, Drawing
 
 LIBRARY_HEADER = """
 import base64
@@ -276,6 +276,7 @@ LEAVES = {
     "M": ["nums", "[3, 1, 2]", "[n, 2]"],
     "S": ["2", "1", "3", "len(a) % 5"],
 }
+GROWING = f"if len(seen) < {MOST_ITEMS}: "  # else a loop over ``seen`` may never end
 _HOLE = re.compile(r"\{([TNFBWMS])\}")
 
 
@@ -321,7 +322,7 @@ class Writer(Drawing):
         elif kind == 4:
             put(f"k = {self.expression('N')}")
         elif kind == 5:
-            put(f"seen.append({self.expression('T')})")
+            put(f"{GROWING}seen.append({self.expression('T')})")
         elif kind == 6:
             put(f"nums = {self.expression('M')}")
         elif kind == 7:
@@ -343,10 +344,10 @@ class Writer(Drawing):
             self.block(indent + "    ", budget - 1)
             error = self.pick("ValueError", "IndexError", "(ValueError, TypeError)", "Exception")
             put(f"except {error} as error:")
-            put("    seen.append(type(error).__name__)")
+            put(f"    {GROWING}seen.append(type(error).__name__)")
         elif kind == 14:
             put(f"if (m := PAIR.search({self.expression('T')})) is not None:")
-            put("    seen.append(m.group(1) + str(m.start()))")
+            put(f"    {GROWING}seen.append(m.group(1) + str(m.start()))")
         else:
             put(f"x = {self.expression(self.pick(*'TNFBWM'))}")
 
