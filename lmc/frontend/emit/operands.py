@@ -172,15 +172,15 @@ def constant(machine: Machine, value: Any) -> Symbol:
             graph.check_thread(value)
         if not isinstance(value, type):
             graph.note_hooks(value)
-    found = host_op(
-        machine,
-        graph.constant(value),
-        "constant",
-        effect=Effect.PURE,
-        result_type=ANY,
-        origin=f"{with_article(type(value).__name__)} of the program",
-    )
-    return Symbol(found.ir, found.origin, kind=type(value), foreign=not is_fixed(value))
+    host = graph.constant(value)
+    known = machine.made(host)
+    if known is not None:
+        return known
+    origin = f"{with_article(type(value).__name__)} of the program"
+    found = host_op(machine, host, "constant", effect=Effect.PURE, result_type=ANY, origin=origin)
+    found = Symbol(found.ir, found.origin, kind=type(value), foreign=not is_fixed(value))
+    machine.note_made(host, found)
+    return found
 
 
 def _cell(machine: Machine, value: Ref) -> Operand:
@@ -546,7 +546,7 @@ def _short_parts(machine: Machine, piece: Abstract) -> Sequence[Abstract | str]:
 
 def text_symbol(machine: Machine, text: Concat) -> Symbol:
     """The op that puts a text together; one for each text in a block that sees it."""
-    known = machine.text_of(text)
+    known = machine.made(id(text))
     if known is not None:
         return known
     (result,) = machine.emit(ConcatOp, (TEXT,), text=text_parts(machine, text))
@@ -555,7 +555,7 @@ def text_symbol(machine: Machine, text: Concat) -> Symbol:
     follows = all(each is not None for each in expressions)
     expression = Expression("str.join", ("", Expression("tuple", tuple(expressions)))) if follows else None
     made = Symbol(result, symbols[0].origin, expression, _joined_domain(text))
-    machine.note_text(text, made)
+    machine.note_made(id(text), made, text)
     return made
 
 

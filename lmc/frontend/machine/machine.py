@@ -287,7 +287,7 @@ class Machine:
         """Lists of tuples that a loop reads part by part: what reads the tuple at a position."""
         self._next, self._steps = 1, 0
         self._most_steps = self._most_ops = sys.maxsize
-        self._texts: dict[int, tuple[Concat, Symbol, Builder]] = {}
+        self._made: dict[int | str, tuple[Abstract | None, Symbol, Builder]] = {}
         self.lengths: dict[Value, tuple[Symbol, Builder]] = {}
         self.specialised: dict[Value, Any] = {}
         self._copies: dict[int, tuple[Any, Abstract]] = {}
@@ -550,21 +550,21 @@ class Machine:
         self.journal.set(self.host_counts, base, count + 1)
         return base if count == 0 else f"{base}#{count}"
 
-    # Texts and lengths that were put together already
+    # Values that an op of an open block has already
 
-    def text_of(self, text: Concat) -> Symbol | None:
-        """The symbol of a text, where an op in an open block has put it together."""
-        found = self._texts.get(id(text))
+    def made(self, key: int | str) -> Symbol | None:
+        """The symbol of a text (by its id) or of a constant (by its host symbol), if an op in an open block made it."""
+        found = self._made.get(key)
         return found[1] if found is not None and self.is_open(found[2]) else None
 
-    def note_text(self, text: Concat, symbol: Symbol) -> None:
-        """Remember it."""
-        self._texts[id(text)] = (text, symbol, self.graph.builder)
+    def note_made(self, key: int | str, symbol: Symbol, held: Abstract | None = None) -> None:
+        """Remember it; ``held`` keeps the id of a text from being given again."""
+        self._made[key] = (held, symbol, self.graph.builder)
 
     def drop_ops(self, builder: Builder, mark: int) -> None:
         """Drop the ops of ``builder`` from ``mark`` on, and what was remembered of any op."""
         del builder.ops[mark:]
-        self._texts.clear()
+        self._made.clear()
         self.lengths.clear()
         self.specialised.clear()
 

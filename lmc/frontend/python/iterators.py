@@ -101,9 +101,9 @@ def _copied(machine: Machine, copy: Symbol, *sources: list[Abstract] | Counted |
     return copy
 
 
-def row(machine: Machine, items: Symbol, position: Abstract) -> Abstract:
+def row(machine: Machine, items: Abstract, position: Abstract) -> Abstract:
     """The item at a position of a list that a loop goes over."""
-    read = machine.rows.get(items.ir)
+    read = machine.rows.get(items.ir) if isinstance(items, Symbol) else None
     return pure(machine, "getitem", (items, position), raises=False) if read is None else read(position)
 
 
@@ -128,8 +128,19 @@ def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abst
         if concrete(machine, strict) and len({*map(len, known)}) > 1:
             raise machine.unsupported("`zip(strict=True)` of different lengths")
         return _iterator(machine, Tuple(tuple(map(Tuple, zip(*known, strict=False)))), zip, given, **named)
-    copy = _copied(machine, pure(machine, "zip", taken, named), *columns)
-    return _iterator(machine, copy, zip, given, **named)
+    found = pure(machine, "zip", taken, named)
+    sources = [_read_by_index(*pair) for pair in zip(taken, columns, strict=True)]
+    known = [source for source in sources if source is not None]
+    if len(known) == len(sources):  # items of lists of texts are texts, those of a list of tuples are anything
+        machine.rows[found.ir] = lambda position: Tuple(tuple(row(machine, source, position) for source in known))
+    return _iterator(machine, _copied(machine, found, *columns), zip, given, **named)
+
+
+def _read_by_index(given: Abstract, items: list[Abstract] | Counted | None) -> Abstract | None:
+    """Return what holds ``items`` as they are now, if it has an index and does not change; else None."""
+    if isinstance(items, Counted) and _is_own(items):
+        return items.value
+    return given if isinstance(given, Const) and type(given.value) in (str, tuple, range) else None
 
 
 def reversed_items(machine: Machine, given: Abstract) -> Abstract:

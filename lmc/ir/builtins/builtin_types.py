@@ -153,6 +153,16 @@ def safe_for_one_sized(types: Sequence[Type]) -> bool:
     return len(types) == 1 and (types[0] == TEXT or isinstance(types[0], ListType))
 
 
+def safe_for_sized(types: Sequence[Type]) -> bool:
+    """Accept any number of texts and lists."""
+    return all(safe_for_one_sized((kind,)) for kind in types)
+
+
+def safe_for_enumerated(types: Sequence[Type]) -> bool:
+    """Accept a text or list, and a first number."""
+    return 0 < len(types) <= 2 and safe_for_one_sized(types[:1]) and set(types[1:]) <= {INT, BOOL}
+
+
 def safe_for_texts(*counts: int) -> Safe:
     """Accept as many texts as one of ``counts``."""
     return lambda types: len(types) in counts and set(types) == {TEXT}

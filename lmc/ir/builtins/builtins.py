@@ -27,11 +27,13 @@ from lmc.ir.builtins.builtin_types import (
     remainder,
     repeat,
     safe_for_addition,
+    safe_for_enumerated,
     safe_for_numbers_alike,
     safe_for_one_number,
     safe_for_one_sized,
     safe_for_ordered,
     safe_for_printable,
+    safe_for_sized,
     safe_for_texts,
     safe_for_truth_of_first,
     safe_for_two,
@@ -264,9 +266,9 @@ def _entries() -> Iterable[PureBuiltin]:
     yield PureBuiltin("any", any, always_gives(BOOL))
     yield PureBuiltin("all", all, always_gives(BOOL))
     yield PureBuiltin("sorted", _sorted, same_list)
-    yield PureBuiltin("reversed", _reversed, same_list)
-    yield PureBuiltin("zip", _zip, always_gives(list_of(ANY)))
-    yield PureBuiltin("enumerate", _enumerate, always_gives(list_of(ANY)))
+    yield PureBuiltin("reversed", _reversed, same_list, safe_for_one_sized)
+    yield PureBuiltin("zip", _zip, always_gives(list_of(ANY)), safe_for_sized)
+    yield PureBuiltin("enumerate", _enumerate, always_gives(list_of(ANY)), safe_for_enumerated)
     yield PureBuiltin("list", _list, list_of_arguments, always_safe)
     yield PureBuiltin("set", _set, always_gives(ANY))
     yield PureBuiltin("text", _text, always_gives(TEXT))

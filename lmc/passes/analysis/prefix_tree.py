@@ -210,8 +210,6 @@ class PrefixTree:
             # What comes next may be a value that all members share: common to the branches, not to the batch.
             return [_Group(members, node, pending, group.splits + 1, past_constant=True)]
         parted = _by_next(members)
-        if len(parted) == len(members):
-            return [found for group_ in parted for found in self._attach(_Group(group_, node, pending, 0, True))]
         return [_Group(found, node, pending, group.splits + 1, past_constant=True) for found in parted]
 
     def _node(self, members: list[ContextUser], node: PrefixNode, parts: Parts) -> PrefixNode | None:

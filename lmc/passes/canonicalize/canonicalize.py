@@ -26,7 +26,7 @@ from lmc.ir.dialects.section_ops import SectionsOp
 from lmc.passes.analysis.kv_hints import with_true_hints
 from lmc.passes.analysis.liveness import exposed_values
 from lmc.passes.base import FunctionPass, PassContext
-from lmc.passes.canonicalize.control_folds import FlowWalk
+from lmc.passes.canonicalize.control_folds import FlowWalk, with_merged_conditions
 from lmc.passes.canonicalize.text_folds import Rope
 from lmc.passes.rewriting import make_op
 
@@ -46,7 +46,8 @@ class Canonicalize(FunctionPass):
       closes a closed turn or appends nothing goes away, and so does ``lm.prefill`` of a prefilled context.
     * A ``lm.select`` with one literal choice and unused scores appends that choice without a model call.
     * ``cf.cond`` on a flag that is known, as in an arm of a conditional on the same flag, becomes its arm. What both
-      arms yield alike comes from outside, and an arm that leaves says what the flag is from there on.
+      arms yield alike comes from outside, and an arm that leaves says what the flag is from there on. One whose results
+      only the next ``cf.cond`` on the same flag reads becomes a part of that.
     * ``cf.loop`` whose condition is false before the first round becomes its condition. What is the same in every round
       comes from outside and is carried no more.
     * ``cf.try`` whose body has no op that may raise becomes that body. What body and fallback give alike comes from
@@ -95,6 +96,7 @@ class Canonicalize(FunctionPass):
     NAME: ClassVar[str] = "canonicalize"
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
+        block = with_merged_conditions(block)
         for _ in range(_MAX_WALKS):
             walk = _Walk(self, block, context)
             rewritten = walk.block(block)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +19,7 @@ from lmc.ir.rewriter import with_regions
 from lmc.ir.types import BOOL
 from lmc.passes.analysis.loop_invariants import invariants
 from lmc.passes.canonicalize.text_folds import TextWalk, fold_call
-from lmc.passes.rewriting import trimmed, with_ops
+from lmc.passes.rewriting import substituted, trimmed, with_ops
 
 Held = Attribute | Value
 
@@ -244,3 +246,49 @@ class FlowWalk(TextWalk, abc.ABC):
 
 def _key(held: Held) -> object:
     return held if isinstance(held, Value) else exact_key(held)
+
+
+# Conditions on one flag
+
+
+def with_merged_conditions(block: Block) -> Block:
+    """``block`` with each such condition in the arms of the next one; itself if there is none.
+
+    Nothing may be between the two, so that all ops keep their order. Recursion is as deep as regions are nested.
+    """
+    rewritten = [with_regions(op, [with_merged_conditions(region) for region in op.regions]) for op in block.ops]
+    uses: Counter[Value] | None = None
+    ops: list[Op] = []
+    for op in rewritten:
+        before = ops[-1] if ops else None
+        if isinstance(op, CondOp) and isinstance(before, CondOp) and before.flag == op.flag:
+            uses = uses or _uses_in([Block((), tuple(rewritten))])
+            merged = _merged(before, op, uses)
+            if merged is not None:
+                ops[-1] = merged
+                continue
+        ops.append(op)
+    return with_ops(block, ops)
+
+
+def _merged(first: CondOp, second: CondOp, uses: Counter[Value]) -> CondOp | None:
+    inside = _uses_in(second.regions)
+    if any(uses[result] != inside[result] for result in first.results):
+        return None
+    arms: list[Block] = []
+    for before, after in zip(first.regions, second.regions, strict=True):
+        end = before.terminator
+        if not isinstance(end, YieldOp):
+            arms.append(before)
+            continue
+        given = dict(zip(first.results, end.values, strict=True))
+        used = _uses_in([after])
+        places = {result: held for result, held in given.items() if isinstance(held, Value)}
+        if any(used[result] for result in given.keys() - places.keys()):
+            return None  # a literal can't be an operand of every op
+        arms.append(Block((), (*before.ops[:-1], *[substituted(op, places) for op in after.ops])))
+    return dataclasses.replace(second, id=first.id, probability=first.probability, then=arms[0], otherwise=arms[1])
+
+
+def _uses_in(regions: Sequence[Block]) -> Counter[Value]:
+    return Counter(operand for op in walk(regions) for operand in op.operands)

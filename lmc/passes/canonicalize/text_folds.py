@@ -15,7 +15,7 @@ from lmc.ir.builtins import builtins
 from lmc.ir.core import Attribute, Block, Op, Value, walk
 from lmc.ir.dialects.core_ops import BeginOp, ConcatOp, ExtendOp, HostCallOp, PrefillOp, PyCallOp
 from lmc.ir.errors import Location
-from lmc.ir.types import ANY, SCALARS, TEXT, Type, type_of
+from lmc.ir.types import ANY, SCALARS, TEXT, ListType, Type, type_of
 from lmc.passes.analysis.liveness import exposed_values
 from lmc.passes.rewriting import make_op
 
@@ -201,6 +201,8 @@ _SHARED_CHARACTERS = 1024
 # All copies of one text together, or of the separator of one join.
 _COPIED_CHARACTERS = 16_384
 _SHORT_SEPARATOR = 64
+_AS_LONG = frozenset({"enumerate", "reversed", "sorted"})
+"""Builtins that give a list as long as their first argument."""
 
 
 class TextWalk:
@@ -346,7 +348,7 @@ class TextWalk:
 
     def py_call(self, op: PyCallOp) -> None:
         """``py.call``: run now where it can be, a text where it gives one."""
-        op = self.with_literals(op)
+        op = self._measured(self.with_literals(op))
         if not op.operands:
             folded = fold_call(op.function, op.arguments, op.keywords, op.results[0].type)
             if folded is not None:
@@ -390,6 +392,22 @@ class TextWalk:
         self.constants[value] = literal
         self.folded.append(value)
         self.emit(make_op(PyCallOp, (value,), location, function="choose", arguments=(True, literal, literal)))
+
+    def _measured(self, op: PyCallOp) -> PyCallOp:
+        """``len`` of a list that has as many items as another one: the length of that."""
+        match op.function, op.arguments:
+            case "len", (Value() as items,):
+                before = self.definition(items)
+            case _:
+                return op
+        if not isinstance(before, PyCallOp) or before.function not in _AS_LONG or before.keywords:
+            return op
+        source = before.arguments[0]
+        if not isinstance(source, Value) or source in self.exposed or not isinstance(source.type, ListType):
+            return op
+        self.uses[items] -= 1
+        self.uses[source] += 1
+        return dataclasses.replace(op, arguments=(source,))
 
     def _same_text(self, op: PyCallOp) -> Value | None:
         """The argument that ``op`` gives back unchanged, if it does."""
