@@ -184,7 +184,11 @@ class _Rounds:
             flag = pure(machine, "lt", (region.index, length), raises=False)
             adopt(machine, branch(machine, flag, once, lambda: None))
 
-        outcome = scope(machine, whole)
+        machine.guarded_returns += 1  # a return of the program is an exit of the round, not an end of its region
+        try:
+            outcome = scope(machine, whole)
+        finally:
+            machine.guarded_returns -= 1
         if list(outcome.ways) != [NORMAL]:
             raise NotAMapError("a round of a loop over branches leaves it early")
         return outcome.ways[NORMAL].state

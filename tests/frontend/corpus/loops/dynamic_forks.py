@@ -319,6 +319,17 @@ def branches_until_one_is_good(s, a: str):
     return "done"
 
 
+@looped(stops="a round of a loop over branches leaves it early")
+def branches_until_one_returns(s, a: str):
+    s += a
+    plan = s.gen("plan", max_tokens=8)
+    for f in s.fork(len(plan) + 1):
+        f += "."
+        if f.gen("x", max_tokens=2) > "h":
+            return plan
+    return "done"
+
+
 @looped(stops="going over the branches of a state can't be captured yet")
 def branches_unpacked(s, a: str):
     s += a
