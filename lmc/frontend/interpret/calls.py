@@ -64,7 +64,7 @@ from lmc.frontend.heap.values import (
     parts_of,
 )
 from lmc.frontend.interpret import names
-from lmc.frontend.machine.budget import MAX_CALLS
+from lmc.frontend.machine.budget import MAX_CALLS, MAX_UNKNOWN_RECURSION
 from lmc.frontend.machine.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.machine.machine import Activation, Within
 from lmc.frontend.program.function import JittedFunction
@@ -420,7 +420,13 @@ def _call_user_function(machine: Machine, function: FunctionType, args: Args, kw
     def opaque() -> Abstract:
         return _call_opaque(machine, function, args, kwargs)
 
-    return machine.attempt_small(inlined, lambda: machine.attempt(opaque, inlined, CaptureBreak))
+    def called() -> Abstract:
+        return machine.attempt(opaque, inlined, CaptureBreak)
+
+    turns = [each for each in machine.activations if each.definition is definition and each.block is not None]
+    if sum(each.block is not machine.graph.builder for each in turns) >= MAX_UNKNOWN_RECURSION:
+        return called()
+    return machine.attempt_small(inlined, called)
 
 
 def _stays(machine: Machine, value: Abstract) -> bool:

@@ -10,6 +10,8 @@ MAX_CALLS = 40
 MAX_INLINED_STEPS = 1_000
 MAX_INLINED_OPS = 200
 """Bound for a function that could be called in the run instead."""
+MAX_UNKNOWN_RECURSION = 3
+"""Turns of the recursion of such a function whose depth only a run knows."""
 MAX_UNROLLED_FOR = 20_000
 MAX_UNROLLED_WHILE = 24
 MAX_ATTEMPTS = 40
