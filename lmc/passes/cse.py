@@ -11,7 +11,7 @@ from lmc.ir.dialects.core_ops import SamplingOp
 from lmc.ir.op_schema import exact_key, layout_of
 from lmc.ir.rewriter import with_regions
 from lmc.passes.analysis.kv_hints import with_true_hints
-from lmc.passes.analysis.liveness import exposed_values, touches
+from lmc.passes.analysis.liveness import exposed_values, is_immutable, touches
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.rewriting import with_ops
 
@@ -83,6 +83,7 @@ class _Walk:
         self.owner = owner
         self.context = context
         self.exposed = exposed_values(body)
+        self.changing = exposed_values(body, at_end=False) if self.exposed else self.exposed
         self.first_of: dict[Hashable, Op] = {}
         self.replaced: dict[Value, Value] = {}
 
@@ -94,7 +95,7 @@ class _Walk:
             op = original.substitute(self.replaced)
             if op.REGION_FIELDS:
                 op = with_regions(op, [self.block(region) for region in op.regions])
-            if op.REGION_FIELDS or op.IS_TERMINATOR or op.effect in _NEVER_MERGED or touches(original, self.exposed):
+            if op.REGION_FIELDS or op.IS_TERMINATOR or op.effect in _NEVER_MERGED or self._may_differ(original):
                 kept.append(op)
                 continue
             key = _key(op)
@@ -113,6 +114,10 @@ class _Walk:
         for key in added:
             del self.first_of[key]
         return with_ops(block, kept)
+
+    def _may_differ(self, op: Op) -> bool:
+        """Return True if an equal op may give another result, or an object that must stay another one."""
+        return touches(op, self.changing if is_immutable(op) else self.exposed)
 
     def _remark_merged(self, op: Op, first: Op) -> None:
         calls = getattr(op, "n", 1)

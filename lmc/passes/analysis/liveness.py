@@ -15,16 +15,16 @@ _CHANGING = (Effect.LOCAL, Effect.WRITES)
 _IDENTITY = frozenset({"is", "is_not"})
 
 
-def exposed_values(block: Block) -> frozenset[Value]:
+def exposed_values(block: Block, *, at_end: bool = True) -> frozenset[Value]:
     """The values of ``block`` and its regions that share an object, or may share one, with what leaves the graph.
 
-    What leaves are mutable operands of ops that write or change objects of this run, of ``lm.return`` and ``lm.break``
-    and of identity comparisons.
+    What leaves are mutable operands of ops that write or change objects of this run. Those of ``lm.return``,
+    ``lm.break`` and identity comparisons leave as well, unless ``at_end`` is false: they change nothing in a run.
     An op's mutable results may be, or hold, any of its mutable operands; what a region is given, and what comes out of
     it, is what went in there. Linear in operands (union-find).
     """
     ops = [*walk((block,))]
-    leaving = [value for op in ops if _exposes(op) for value in op.operands if value.type not in _IMMUTABLE]
+    leaving = [value for op in ops if _exposes(op, at_end) for value in op.operands if value.type not in _IMMUTABLE]
     if not leaving:
         return frozenset()
     groups = _Groups()
@@ -42,15 +42,20 @@ def exposed_values(block: Block) -> frozenset[Value]:
     return frozenset(value for value in values if groups.root(value) in exposed)
 
 
+def is_immutable(op: Op) -> bool:
+    """Return whether no result of ``op`` can change or is told apart from an equal one."""
+    return all(value.type in _IMMUTABLE for value in op.results)
+
+
 def touches(op: Op, values: frozenset[Value]) -> bool:
     """Return whether a result or an operand of ``op`` is among ``values``."""
     return bool(values) and any(value in values for value in (*op.results, *op.operands))
 
 
-def _exposes(op: Op) -> bool:
+def _exposes(op: Op, at_end: bool) -> bool:
     if isinstance(op, PyCallOp):
-        return op.function in _IDENTITY
-    return isinstance(op, LEAVING) or (op.effect in _CHANGING and not isinstance(op, RegionOp))
+        return at_end and op.function in _IDENTITY
+    return (at_end and isinstance(op, LEAVING)) or (op.effect in _CHANGING and not isinstance(op, RegionOp))
 
 
 class _Groups:
