@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import warnings
@@ -68,17 +69,24 @@ class NotCaptured:
     error: BaseException | None = None
 
 
-def capture(function: JittedFunction, arguments: Bound | None) -> Captured:
+StopBefore = Callable[[ast.stmt | None], bool]
+"""Whether a capture stops before a statement that the interpreter comes to, or (None) before the program ends."""
+
+
+def capture(function: JittedFunction, arguments: Bound | None, *, stop_before: StopBefore | None = None) -> Captured:
     """Capture ``function`` for ``arguments``, or without them for what its annotations promise.
 
     Runs no effect of the user's and never fails because of what the function does: where the interpreter can't go on
     there are breaks. A defect of the capture itself, such as a module that does not verify, is a warning, and the
     program runs as plain Python. Raises ``CaptureError`` only for a function that can't run at all.
+
+    ``stop_before`` puts breaks where the caller wants them: tests hold the continuations from any place against plain
+    Python.
     """
     function.refuse_async()
     shape = shape_of_annotations(function) if arguments is None else shape_of(function, arguments)
     try:
-        found = _capture(function, arguments, shape)
+        found = _capture(function, arguments, shape, stop_before)
         if isinstance(found, Captured):
             verify(found.module)
     except Exception as error:
@@ -120,7 +128,9 @@ def _leaves(shape: Arguments) -> tuple[Value, ...]:
     return tuple(found)
 
 
-def _capture(function: JittedFunction, arguments: Bound | None, shape: Arguments) -> Captured | NotCaptured:
+def _capture(
+    function: JittedFunction, arguments: Bound | None, shape: Arguments, stop_before: StopBefore | None
+) -> Captured | NotCaptured:
     inputs: dict[str, Any] = {}
     given = function.defaults if arguments is None else arguments.values
     for name, value in given.items():
@@ -130,7 +140,9 @@ def _capture(function: JittedFunction, arguments: Bound | None, shape: Arguments
     for _ in range(MAX_RESTARTS):
         with contextlib.suppress(Restart):
             graph = Graph(_leaves(shape), inputs, function.receiver, parts)
-            return _Capture(function, shape, graph, written).run()
+            made = _Capture(function, shape, graph, written)
+            made.machine.ends.stop_before = stop_before
+            return made.run()
     return NotCaptured(
         Break(function.location, "the program writes many places outside of it", "keep what it changes in one object")
     )
@@ -307,6 +319,7 @@ class _Capture:
     def finish(self, value: Abstract) -> None:
         """``lm.return``."""
         machine = self.machine
+        machine.check_stop(None)
         self.given: dict[int, Abstract | None] = {}
         leaves: list[Value] = []
         nesting = structure.canonical(self._structure(value, leaves, 0))

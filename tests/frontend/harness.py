@@ -1,5 +1,6 @@
 """Runs a program in every way and holds the results against each other."""
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -7,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
-import pytest
-
-from lmc.frontend.capture import capture
+from lmc.frontend.capture import StopBefore, capture
 from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
@@ -87,17 +86,19 @@ def check(
     captured: Captured | None = None,
     watch: Callable[[], Any] | None = None,
     plain: Run | None = None,
+    stop_before: StopBefore | None = None,
 ) -> Captured:
     """Capture (where ``captured`` is None), run in both ways, and assert that nothing tells them apart.
 
     ``args`` is a tuple, or a function that makes it anew for each run; ``watch`` gives what a run leaves behind;
-    ``plain`` is the run as plain Python where it is known, and nothing is left behind.
+    ``plain`` is the run as plain Python where it is known, and nothing is left behind. ``stop_before`` is that of the
+    capture.
     """
     kwargs = kwargs or {}
     EFFECTS.clear()
     given = _fresh(args, kwargs)
     if captured is None:
-        captured = capture(function, bind(function, *given))
+        captured = capture(function, bind(function, *given), stop_before=stop_before)
     assert EFFECTS == [], "a capture runs no effect"
     check_module(captured.module)
     assert captured.matches(bind(function, *given))
@@ -128,22 +129,16 @@ def _shown(watch: Callable[[], Any] | None) -> str:
     return "" if watch is None else re.sub(r" at 0x[0-9a-f]+", "", repr(watch()))
 
 
-def stop_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let captures end before the statement by which the program returns; what its last line does is done eagerly."""
-
-    def stopped(self: Any, _value: Any) -> None:
-        raise self.machine.stop("this is the end", "nothing has to change")
-
-    monkeypatch.setattr("lmc.frontend.capture._Capture.finish", stopped)
+def at_the_end(node: ast.stmt | None) -> bool:
+    """Stop captures before the statement by which the program returns; what its last line does is done eagerly."""
+    return node is None
 
 
-def check_whole(program: JittedFunction, texts: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def check_whole(program: JittedFunction, texts: Sequence[str]) -> None:
     """``program`` is captured whole for each of ``texts``, and its continuation from the end is equal as well."""
     for text in texts:
         assert not check(program, (text,)).breaks
-    stop_at_the_end(monkeypatch)
-    for text in texts:
-        assert check(program, (text,)).breaks
+        assert check(program, (text,), stop_before=at_the_end).breaks
 
 
 def _fresh(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import lmc
 from lmc.frontend.program.arguments import bind
 from tests.frontend.argument_strategies import ARGUMENTS_HEADER, NAMES, argument_programs, given_arguments
-from tests.frontend.harness import check, stop_at_the_end
+from tests.frontend.harness import at_the_end, check
 from tests.frontend.strategies import load
 
 SHARED = st.frozensets(st.sampled_from(NAMES))
@@ -27,13 +27,11 @@ def folder(tmp_path_factory):
 def test_changed_arguments_are_seen_in_every_way_of_running(folder, source, shared, other, alias, ends):
     note(source)
     module = load(ARGUMENTS_HEADER + "@jit\n" + source, folder)
-    with pytest.MonkeyPatch.context() as patch:
-        if ends:
-            stop_at_the_end(patch)
-        captured = check(module.program, lambda: given_arguments(module, shared, alias))
-        note(str(captured.breaks))
-        if captured.matches(bind(module.program, given_arguments(module, other, alias), {})):
-            check(module.program, lambda: given_arguments(module, other, alias), captured=captured)
+    stop_before = at_the_end if ends else None
+    captured = check(module.program, lambda: given_arguments(module, shared, alias), stop_before=stop_before)
+    note(str(captured.breaks))
+    if captured.matches(bind(module.program, given_arguments(module, other, alias), {})):
+        check(module.program, lambda: given_arguments(module, other, alias), captured=captured)
 
 
 @dataclasses.dataclass

@@ -8,7 +8,7 @@ from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.tools.tools import tool
 from tests.driver.levels import check_levels
-from tests.frontend.harness import check, stop_at_the_end
+from tests.frontend.harness import at_the_end, check
 
 
 @tool(effect="reads")
@@ -72,13 +72,11 @@ def what_no_round_bound(s, count: int):
 @pytest.mark.parametrize(
     "body", [known, from_the_arguments, from_a_tool, behind_a_condition, what_the_last_round_bound, what_no_round_bound]
 )
-def test_an_empty_fork_is_an_empty_list(body, ends, monkeypatch):
+def test_an_empty_fork_is_an_empty_list(body, ends):
     program = JittedFunction(body)
-    if ends:
-        stop_at_the_end(monkeypatch)
     for count in (0, 1, 2):
         given = (["v", "w"][:count],) if body is from_the_arguments else (count,)
-        captured = check(program, given)
+        captured = check(program, given, stop_before=at_the_end if ends else None)
         assert bool(captured.breaks) == ends
         if not ends:
             check_levels(captured, lambda given=given: given)

@@ -12,7 +12,7 @@ from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp
 from lmc.ir.engine.toy import ToyEngine
-from tests.frontend.harness import check, effect, run_captured, run_plain, stop_at_the_end
+from tests.frontend.harness import at_the_end, check, effect, run_captured, run_plain
 
 INPUTS = ("hello", "x", "abc", "what is this", "t", "u", "")
 
@@ -137,10 +137,9 @@ def test_plain_and_captured_agree(program, kind, text):
 
 
 @pytest.mark.parametrize("program", [p for p, _ in PROGRAMS if p is not races], ids=lambda program: program.name)
-def test_continuations_find_what_elements_and_rounds_did(program, monkeypatch):
-    stop_at_the_end(monkeypatch)
+def test_continuations_find_what_elements_and_rounds_did(program):
     for text in INPUTS:
-        assert check(program, (text,)).breaks
+        assert check(program, (text,), stop_before=at_the_end).breaks
 
 
 def test_one_graph_for_lists_of_any_length():

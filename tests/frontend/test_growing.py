@@ -227,8 +227,8 @@ INPUTS = ("hello", "x", "abc", "what is this", "t", "u", "k")
 
 
 @pytest.mark.parametrize("program", WHOLE, ids=lambda program: program.name)
-def test_every_length_is_that_of_plain_python(program, monkeypatch):
-    check_whole(program, INPUTS, monkeypatch)
+def test_every_length_is_that_of_plain_python(program):
+    check_whole(program, INPUTS)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_what_has_no_counterpart_ends_the_capture(program, cause):
         assert cause in found.cause
 
 
-def test_a_record_that_changes_after_it_was_kept_is_seen_to(monkeypatch):
+def test_a_record_that_changes_after_it_was_kept_is_seen_to():
     for text in INPUTS:
         check(changes_a_record_later, (text,))
 

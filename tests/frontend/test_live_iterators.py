@@ -12,7 +12,7 @@ from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import LmcError
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
-from tests.frontend.harness import EFFECTS, check, stop_at_the_end
+from tests.frontend.harness import EFFECTS, at_the_end, check
 from tests.frontend.strategies import arguments, load
 
 ASKED = "s.gen(dtype=bool, temperature=1.0)"
@@ -366,14 +366,11 @@ def test_a_generation_for_each_of_a_list_that_nobody_changes_is_in_the_graph():
 def test_random_programs_agree_whatever_they_change_while_they_look_at_it(folder, source, args, other, ends):
     note(source)
     program = load(CONTAINERS_HEADER + "@jit\n" + source, folder).program
-    with pytest.MonkeyPatch.context() as patch:
-        if ends:
-            stop_at_the_end(patch)
-        captured = check(program, lambda: (*args[:3], list(args[3])))
-        note(str(captured.breaks))
-        for given_too in (other, ("e" + other[0], *args[1:]), ("t", *args[1:])):
-            if captured.matches(bind(program, (*given_too[:3], list(given_too[3])), {})):
-                check(program, lambda given_too=given_too: (*given_too[:3], list(given_too[3])), captured=captured)
+    captured = check(program, lambda: (*args[:3], list(args[3])), stop_before=at_the_end if ends else None)
+    note(str(captured.breaks))
+    for given_too in (other, ("e" + other[0], *args[1:]), ("t", *args[1:])):
+        if captured.matches(bind(program, (*given_too[:3], list(given_too[3])), {})):
+            check(program, lambda given_too=given_too: (*given_too[:3], list(given_too[3])), captured=captured)
 
 
 @settings(max_examples=500 if FULL else 10)
@@ -393,11 +390,10 @@ def changes_a_set_of_an_argument(s, a: str, words: list[str]):
     return sorted(seen)
 
 
-def test_a_continuation_sees_what_a_method_did_to_a_set(monkeypatch):
+def test_a_continuation_sees_what_a_method_did_to_a_set():
     args = ("t", ["b", "c"])
     assert not check(changes_a_set_of_an_argument, args).breaks
-    stop_at_the_end(monkeypatch)
-    assert check(changes_a_set_of_an_argument, args).breaks
+    assert check(changes_a_set_of_an_argument, args, stop_before=at_the_end).breaks
 
 
 def ended(run: Callable[[], Any]) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from lmc.ir.semantics.interpreter import interpret
 from tests.driver.levels import LEVELS, run_at
 from tests.frontend.corpus import helpers, inherited_methods, methods, strange_methods
 from tests.frontend.corpus.cases import CASES
-from tests.frontend.harness import run_captured, run_plain, stop_at_the_end
+from tests.frontend.harness import at_the_end, run_captured, run_plain
 
 FILES = tuple(file.__name__ for file in (helpers, inherited_methods, methods, strange_methods))
 NAMES = [name for name, case in CASES.items() if case.program.definition.__module__ in FILES]
@@ -234,11 +234,10 @@ def test_another_object_runs_a_shared_variant_to_its_end():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_programs_go_on_from_their_end(name, monkeypatch):
-    stop_at_the_end(monkeypatch)
+def test_programs_go_on_from_their_end(name):
     case = CASES[name]
     given = arguments(name)
-    found = capture(case.program, bind(case.program, given, {}))
+    found = capture(case.program, bind(case.program, given, {}), stop_before=at_the_end)
     assert found.breaks or name in ALWAYS_RAISE
     graph = run_captured(found, given, {}, case.program)
     left = repr(case.watch()) if case.watch else None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import lmc
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction
-from tests.frontend.harness import check, run_plain, stop_at_the_end
+from tests.frontend.harness import at_the_end, check, run_plain
 from tests.frontend.strategies import arguments, load
 from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs, twin_of
 
@@ -25,16 +25,13 @@ def test_a_turn_that_is_generated_first_is_the_turn_that_is_generated_in_its_mes
     note(source)
     program = load(TURNS_HEADER + "@jit\n" + source, folder).program
     twin = load(TURNS_HEADER + "@jit\n" + twin_of(source), folder).program
-    with pytest.MonkeyPatch.context() as patch:
-        if ends:
-            stop_at_the_end(patch)
-        captured = check(program, lambda: (*args[:3], list(args[3])))
-        note(str(captured.breaks))
-        for given_too in (args, other):
-            made = lambda given_too=given_too: (*given_too[:3], list(given_too[3]))  # noqa: E731
-            if captured.matches(bind(program, made(), {})):
-                check(program, made, captured=captured)
-            assert run_plain(program, made(), {}).end == run_plain(twin, made(), {}).end
+    captured = check(program, lambda: (*args[:3], list(args[3])), stop_before=at_the_end if ends else None)
+    note(str(captured.breaks))
+    for given_too in (args, other):
+        made = lambda given_too=given_too: (*given_too[:3], list(given_too[3]))  # noqa: E731
+        if captured.matches(bind(program, made(), {})):
+            check(program, made, captured=captured)
+        assert run_plain(program, made(), {}).end == run_plain(twin, made(), {}).end
 
 
 TURNS = [

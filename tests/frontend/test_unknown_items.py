@@ -172,8 +172,8 @@ WHOLE = (
 
 
 @pytest.mark.parametrize("program", WHOLE, ids=lambda program: program.name)
-def test_every_number_of_items_is_that_of_plain_python(program, monkeypatch):
-    check_whole(program, INPUTS, monkeypatch)
+def test_every_number_of_items_is_that_of_plain_python(program):
+    check_whole(program, INPUTS)
 
 
 @pytest.mark.parametrize(

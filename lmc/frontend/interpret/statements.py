@@ -78,12 +78,12 @@ def _end_before(machine: Machine, ways: Any, reason: Break, saved: Any) -> None:
 
 def run_statement(machine: Machine, node: ast.stmt) -> None:
     """Run one statement. Raises ``CaptureBreak`` where it can't be captured."""
+    machine.at(node)
+    machine.check_stop(node)
     handler = _HANDLERS.get(type(node))
     if handler is None:
-        machine.at(node)
         raise machine.unsupported(f"`{type(node).__name__}`")
     machine.step()
-    machine.at(node)
     machine.activation.statement, machine.activation.block = node, machine.graph.builder
     mark = len(machine.watched)
     handler(machine, node)

@@ -85,7 +85,8 @@ class Ends:
     are the addresses of containers of which the run may hold a copy inside another object, ``lent`` those of
     containers that a tool was given whose result may be or hold them. ``refused`` are errors that the program raises
     whatever the run gives where it comes to an op, by a value that the op gives or names, or to a break.
-    ``forms`` are the spelt-out forms of control flow in which it can't be captured, by the reason.
+    ``forms`` are the spelt-out forms of control flow in which it can't be captured, by the reason. ``stop_before`` says
+    where the caller of the capture wants a break.
     """
 
     root: Ref = field(default_factory=lambda: Ref(0))
@@ -94,6 +95,7 @@ class Ends:
     lent: set[int] = field(default_factory=set[int])
     refused: dict[Value | Break, BaseException] = field(default_factory=dict["Value | Break", BaseException])
     forms: dict[Break, str] = field(default_factory=dict[Break, str])
+    stop_before: Callable[[ast.stmt | None], bool] | None = None
 
 
 @dataclass(eq=False)
@@ -526,6 +528,12 @@ class Machine:
     def stop(self, cause: str, remedy: str) -> CaptureBreak:
         """Return what ends the capture before the statement that is interpreted."""
         return self.graph.stop(cause, remedy)
+
+    def check_stop(self, node: ast.stmt | None) -> None:
+        """Stop before ``node`` (None: the program's end) where the caller of the capture wants it."""
+        stop_before = self.ends.stop_before
+        if stop_before is not None and stop_before(node):
+            raise self.stop("the caller of the capture stops it here", "nothing has to change")
 
     def note_write(self, place: Any, held: Any, *, was_read: bool) -> None:
         """The program writes a place outside of it; where that was read before, the capture begins again."""

@@ -1,17 +1,15 @@
 """Breaks that a test forces before a statement of the program."""
 
+import ast
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from itertools import count
 from typing import Any
-
-import pytest
 
 from lmc.driver.compile.compile import compile_captured
 from lmc.driver.targets.constraints import compiler
-from lmc.frontend.capture import capture
+from lmc.frontend.capture import StopBefore, capture
 from lmc.frontend.continuation.going_on import go_on
-from lmc.frontend.interpret import statements
 from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction
@@ -26,43 +24,27 @@ from lmc.runtime.executor import Executor, Finished, Instance
 from tests.frontend.harness import EFFECTS, Run, check, ending, run_plain
 
 CACHE = ConstraintCache()
-CAUSE = "this is the middle"
+CAUSE = "the caller of the capture stops it here"
 Make = Callable[[], tuple[Any, ...]]
 
 
-@contextmanager
-def breaks(before: Callable[[int, Any], bool]) -> Generator[None]:
-    """Let captures end before each statement for which ``before(number of the step, node)`` is true."""
-    run = statements.run_statement
-    steps = 0
-
-    def forced(machine: Any, node: Any) -> None:
-        nonlocal steps
-        steps += 1
-        if before(steps, node):
-            machine.at(node)
-            raise machine.stop(CAUSE, "nothing has to change")
-        run(machine, node)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statements, "run_statement", forced)
-        yield
+def from_step(number: int) -> StopBefore:
+    """Stop one capture before its statement of that number, and before each that it comes to from there on."""
+    steps = count(1)
+    return lambda node: node is not None and next(steps) >= number
 
 
-def statements_of(program: JittedFunction, make: Make, kwargs: dict[str, Any]) -> tuple[list[Any], int]:
-    """The statements that a capture comes to, each once, of helpers too, and how many steps it takes."""
-    found: dict[int, Any] = {}
-    most = 0
+def statements_of(program: JittedFunction, make: Make, kwargs: dict[str, Any]) -> list[ast.stmt]:
+    """The statements that a capture comes to, of helpers too, as often as it comes to them."""
+    found: list[ast.stmt] = []
 
-    def note(step: int, node: Any) -> bool:
-        nonlocal most
-        most = step
-        found[id(node)] = node
+    def note(node: ast.stmt | None) -> bool:
+        if node is not None:
+            found.append(node)
         return False
 
-    with breaks(note):
-        capture(program, bind(program, make(), kwargs))
-    return list(found.values()), most
+    capture(program, bind(program, make(), kwargs), stop_before=note)
+    return found
 
 
 def check_breaks(program: JittedFunction, make: Make, kwargs: dict[str, Any], most: int) -> int:
@@ -70,13 +52,13 @@ def check_breaks(program: JittedFunction, make: Make, kwargs: dict[str, Any], mo
 
     Returns how many of these captures end in a break behind the beginning of the program.
     """
-    nodes, steps = statements_of(program, make, kwargs)
+    nodes = statements_of(program, make, kwargs)
     plain = run_plain(program, make(), kwargs)
     found = 0
-    for node in _some(nodes, most):
-        found += _check(program, make, kwargs, lambda _step, each, node=node: each is node, plain)
-    for number in _some(range(2, steps + 1), most):
-        found += _check(program, make, kwargs, lambda step, _node, number=number: step >= number, plain)
+    for node in _some({id(node): node for node in nodes}.values(), most):
+        found += _check(program, make, kwargs, lambda each, node=node: each is node, plain)
+    for number in _some(range(2, len(nodes) + 1), most):
+        found += _check(program, make, kwargs, from_step(number), plain)
     return found
 
 
@@ -87,13 +69,10 @@ def _some(items: Any, most: int) -> list[Any]:
     return held[::step]
 
 
-def _check(
-    program: JittedFunction, make: Make, kwargs: dict[str, Any], before: Callable[[int, Any], bool], plain: Run
-) -> bool:
+def _check(program: JittedFunction, make: Make, kwargs: dict[str, Any], before: StopBefore, plain: Run) -> bool:
     EFFECTS.clear()
     try:
-        with breaks(before):
-            captured = capture(program, bind(program, make(), kwargs))
+        captured = capture(program, bind(program, make(), kwargs), stop_before=before)
     except CaptureError as error:  # control flow that is spelt out is captured or refused
         if f"can't be captured: {CAUSE}" not in str(error):
             raise

@@ -1,5 +1,6 @@
 """Programs that go on from live state: what they hold is the same objects, in the same state, as in plain Python."""
 
+import ast
 import functools
 import sys
 from collections import deque
@@ -13,7 +14,7 @@ from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.dialects.core_ops import BreakOp
 from tests.frontend.harness import effect
-from tests.frontend.interpret.forced import breaks, check_breaks
+from tests.frontend.interpret.forced import check_breaks, statements_of
 from tests.frontend.strategies import load
 
 
@@ -280,23 +281,15 @@ def test_a_break_before_any_statement_changes_nothing(name: str, text: str):
 
 def test_a_break_in_an_arm_leaves_the_other_one_in_the_graph():
     line = unknown_ways_nodes()[0].lineno
-    with breaks(lambda _step, node: node.lineno == line):
-        found = capture(unknown_ways, bind(unknown_ways, ("a",), {}))
+    bound = bind(unknown_ways, ("a",), {})
+    found = capture(unknown_ways, bound, stop_before=lambda node: node is not None and node.lineno == line)
     assert [entry.location.line for entry in found.breaks if entry.location] == [line]
     assert not isinstance(found.module.main.body.terminator, BreakOp)
 
 
-def unknown_ways_nodes() -> list[Any]:
+def unknown_ways_nodes() -> list[ast.stmt]:
     """The statements of the first arm of its ``match``."""
-    found: list[Any] = []
-
-    def note(_step: int, node: Any) -> bool:
-        found.append(node)
-        return False
-
-    with breaks(note):
-        capture(unknown_ways, bind(unknown_ways, ("a",), {}))
-    match = next(node for node in found if type(node).__name__ == "Match")
+    match = next(node for node in statements_of(unknown_ways, lambda: ("a",), {}) if isinstance(node, ast.Match))
     return match.cases[0].body
 
 

@@ -8,12 +8,12 @@ from io import TextIOBase
 
 import pytest
 
-from lmc.frontend.capture import capture
+from lmc.frontend.capture import StopBefore, capture
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.variants import Captured
 from tests.driver.levels import check_levels
 from tests.frontend.harness import EFFECTS, check
-from tests.frontend.interpret.forced import breaks, statements_of
+from tests.frontend.interpret.forced import from_step, statements_of
 from tests.frontend.ordinary.cases import CASES, Arguments, Ordinary
 
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
@@ -45,7 +45,12 @@ def _output_is_an_effect() -> Iterator[None]:
         logging.getLogger().removeHandler(log)
 
 
-def agree(case: Ordinary, make: Callable[[], Arguments], captured: Captured | None = None) -> Captured:
+def agree(
+    case: Ordinary,
+    make: Callable[[], Arguments],
+    captured: Captured | None = None,
+    stop_before: StopBefore | None = None,
+) -> Captured:
     """Check one input: its arguments and what tools wrote are compared after each run, too."""
     last: list[Arguments] = []
 
@@ -53,7 +58,8 @@ def agree(case: Ordinary, make: Callable[[], Arguments], captured: Captured | No
         last[:] = [make()]
         return last[0]
 
-    return check(case.program, fresh, captured=captured, watch=lambda: (last, case.writes))
+    watch = lambda: (last, case.writes)  # noqa: E731
+    return check(case.program, fresh, captured=captured, watch=watch, stop_before=stop_before)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -79,13 +85,6 @@ def test_every_level_agrees_with_plain_python(name: str):
 def test_a_continuation_from_the_middle_agrees_with_plain_python(name: str):
     case = CASES[name]
     for make in case.runs() if FULL else case.runs()[-1:]:
-        _, steps = statements_of(case.program, make, {})
+        steps = len(statements_of(case.program, make, {}))
         for number in range(1, steps + 1, max(1, steps // 20)) if FULL else (max(1, steps // 2),):
-            with breaks(lambda step, _node, number=number: step >= number):
-                agree(case, make)
-
-
-def test_every_program_has_several_inputs():
-    assert len(CASES) >= 60
-    assert all(len(case.inputs) >= 3 for case in CASES.values())
-    assert len({case.program for case in CASES.values()}) == len(CASES)
+            agree(case, make, stop_before=from_step(number))
