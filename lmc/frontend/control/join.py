@@ -21,7 +21,6 @@ from lmc.frontend.heap.cells import (
     BranchesCell,
     Cell,
     CollectedCell,
-    Column,
     CoreCell,
     DictCell,
     FrameCell,
@@ -438,7 +437,7 @@ class Join:
 
     def exported_cell(self, path: Path, side: int, cell: Cell) -> Cell:
         """The same of a cell."""
-        return rebuilt_cell(cell, lambda name, value: self.exported((*path, name), side, value))
+        return cell.rebuilt(lambda name, value: self.exported((*path, name), side, value))
 
     def _export_address(self, path: Path, side: int, address: int) -> None:
         if address < self.watermark or address in self._exported:
@@ -577,7 +576,7 @@ class Join:
             if not self._can_be_instance_of_run(side, Ref(address)):
                 return PoisonCell(poison)
             raise NotInRunError([address], side)
-        value = self.value((*path, "object"), *values)
+        value = self.value((*path, "value"), *values)
         return PoisonCell(poison, value if isinstance(value, Symbol) else None)
 
     def _can_be_instance_of_run(self, side: int, value: Ref) -> bool:
@@ -643,10 +642,12 @@ class Join:
     def _frames(self, _path: Path, left: FrameCell, right: FrameCell) -> Cell | None:
         return FrameCell(left.names | right.names)
 
-    def _dicts(self, path: Path, left: DictCell, right: DictCell) -> Cell | None:
-        if not _same_keys(left.keys, right.keys):
+    def _parts(self, path: Path, left: Cell, right: Cell) -> Cell | None:
+        """Two cells that differ at most in the values that they hold, part by part."""
+        if left.shape() != right.shape():
             return None
-        return DictCell(left.keys, self._values(path, left.values, right.values))
+        others = iter(right.inner())
+        return left.rebuilt(lambda name, part: self.value((*path, name), part, next(others)))
 
     def _sets(self, _path: Path, left: SetCell, right: SetCell) -> Cell | None:
         return left if left.items == right.items else None
@@ -656,18 +657,6 @@ class Join:
             return None
         return InstanceCell(left.kind, tuple(dict.fromkeys((*left.names, *right.names))))
 
-    def _iterators(self, path: Path, left: IteratorCell, right: IteratorCell) -> Cell | None:
-        if (left.index, left.exhausted, left.keys) != (right.index, right.exhausted, right.keys):
-            return None
-        made = left.made
-        if left.made is None or right.made is None:
-            if left.made is not right.made:
-                return None
-        else:
-            made = self.value((*path, "made"), left.made, right.made)
-        source = self.value((*path, "source"), left.source, right.source)
-        return dataclasses.replace(left, source=source, made=made)
-
     def _generators(self, path: Path, left: GeneratorCell, right: GeneratorCell) -> Cell | None:
         names = [name for name, _ in left.given]
         same_code = (left.definition, left.frames, left.used) == (right.definition, right.frames, right.used)
@@ -676,13 +665,6 @@ class Join:
         values = self._values(path, [value for _, value in left.given], [value for _, value in right.given])
         given = tuple(zip(names, values, strict=True))
         return dataclasses.replace(left, given=given, running=left.running or right.running)
-
-    def _branches(self, path: Path, left: BranchesCell, right: BranchesCell) -> Cell | None:
-        if len(left.handles) != len(right.handles):
-            return None
-        parts = [(cell.source, cell.base, *cell.handles) for cell in (left, right)]
-        source, base, *handles = self._values(path, *parts)
-        return BranchesCell(tuple(handles), source, base)
 
     def _branch_arrays(self, path: Path, left: BranchArrayCell, right: BranchArrayCell) -> Cell | None:
         if (left.path, left.numbers, left.columns) != (right.path, right.numbers, right.columns):
@@ -695,22 +677,10 @@ class Join:
         count = self.value((*path, "count"), left.count, right.count)
         return dataclasses.replace(left, count=count, core=core.address, holes=self._holes(path, left, right))
 
-    def _rows(self, path: Path, left: RowsCell, right: RowsCell) -> Cell | None:
-        kinds = [(cell.what, cell.strict, cell.used, len(cell.parts)) for cell in (left, right)]
-        if kinds[0] != kinds[1]:
-            return None
-        parts = self._values(path, (left.start, *left.parts), (right.start, *right.parts))
-        return dataclasses.replace(left, start=parts[0], parts=parts[1:])
-
-    def _collected(self, path: Path, left: CollectedCell, right: CollectedCell) -> Cell | None:
-        if len(left.items) != len(right.items):
-            return None
-        return CollectedCell(self._values(path, left.items, right.items))
-
     def _run_objects(self, path: Path, left: ObjectCell, right: ObjectCell) -> Cell | None:
         if left.kind is not right.kind:
             return None
-        value = self.value((*path, "object"), left.value, right.value)
+        value = self.value((*path, "value"), left.value, right.value)
         if not isinstance(value, Symbol):
             return None
         domain = self.phis.domain((*path, "domain"), left.domain, right.domain)
@@ -724,7 +694,7 @@ class Join:
             seen = seen and self._is_seen(value)
             return value
 
-        rebuilt_cell(cell, look)
+        cell.rebuilt(look)
         return seen
 
     def _lists(
@@ -735,7 +705,7 @@ class Join:
             return ListCell(tuple(self.value((*path, index), *pair) for index, pair in enumerate(pairs)))
         element = self._element((left, right), own)
         values = [self._list_value(side, cell, element, own) for side, cell in enumerate((left, right))]
-        merged = self.value((*path, "list"), *values)
+        merged = self.value((*path, "value"), *values)
         assert isinstance(merged, Symbol)
         return GrownCell(merged)
 
@@ -867,17 +837,17 @@ def _held_by(cell: Container) -> Sequence[Abstract]:
 
 _FORMS: dict[type[Cell], str] = {
     FrameCell: "_frames",
-    DictCell: "_dicts",
+    DictCell: "_parts",
     SetCell: "_sets",
     InstanceCell: "_instances",
-    IteratorCell: "_iterators",
+    IteratorCell: "_parts",
     GeneratorCell: "_generators",
     HandleCell: "_handles",
     CoreCell: "_cores",
-    BranchesCell: "_branches",
+    BranchesCell: "_parts",
     BranchArrayCell: "_branch_arrays",
-    RowsCell: "_rows",
-    CollectedCell: "_collected",
+    RowsCell: "_parts",
+    CollectedCell: "_parts",
     ObjectCell: "_run_objects",
 }
 """The method that joins two cells of a class; None where they have no common form."""
@@ -909,59 +879,6 @@ def _no_common_form(machine: Machine) -> Poison:
     return Poison(
         f"this differs between the ways through the condition or loop{where}, and can't become one value",
         "bind it to a text or a number on every way, or use it before",
-    )
-
-
-def rebuilt_cell(cell: Cell, change: Any) -> Cell:
-    """``cell`` with ``change(name, value)`` of each value that it holds itself."""
-    if isinstance(cell, ListCell):
-        return ListCell(tuple(change(index, item) for index, item in enumerate(cell.items)))
-    if isinstance(cell, GrownCell):
-        return GrownCell(change("list", cell.value))
-    if isinstance(cell, DictCell):
-        return DictCell(cell.keys, tuple(change(index, item) for index, item in enumerate(cell.values)))
-    if isinstance(cell, IteratorCell):
-        made = None if cell.made is None else change("made", cell.made)
-        return dataclasses.replace(cell, source=change("source", cell.source), made=made)
-    if isinstance(cell, GeneratorCell):
-        return dataclasses.replace(cell, given=tuple((name, change(name, value)) for name, value in cell.given))
-    if isinstance(cell, HandleCell):
-        holes = tuple(change(("hole", index), Symbol(hole)).ir for index, hole in enumerate(cell.holes))
-        core, result = change("core", Ref(cell.core)), change("result", cell.result)
-        return HandleCell(core.address, cell.path, holes, cell.language, result)
-    if isinstance(cell, CoreCell):
-        answer = cell.answer
-        if answer is not None and not isinstance(answer, Poison):
-            answer = change("answer", answer)
-        return dataclasses.replace(cell, context=change("context", cell.context), answer=answer)
-    if isinstance(cell, BranchArrayCell):
-        return _rebuilt_array(cell, change)
-    if isinstance(cell, RowsCell):
-        parts = tuple(change(index, part) for index, part in enumerate(cell.parts))
-        return dataclasses.replace(cell, parts=parts, start=change("start", cell.start))
-    if isinstance(cell, CollectedCell):
-        return CollectedCell(tuple(change(index, item) for index, item in enumerate(cell.items)))
-    if isinstance(cell, BranchesCell):
-        handles = tuple(change(index, handle) for index, handle in enumerate(cell.handles))
-        return BranchesCell(handles, change("source", cell.source), change("base", cell.base))
-    if isinstance(cell, ObjectCell) or (isinstance(cell, PoisonCell) and cell.value is not None):
-        return dataclasses.replace(cell, value=change("object", cell.value))
-    return cell
-
-
-def _rebuilt_array(cell: BranchArrayCell, change: Any) -> BranchArrayCell:
-    columns: list[tuple[str, Column]] = []
-    for name, column in cell.columns:
-        present = column.present and change(("present", name), column.present)
-        columns.append((name, Column(change(("column", name), column.values), column.like, present)))
-    return dataclasses.replace(
-        cell,
-        count=change("count", cell.count),
-        holes=tuple(change(("hole", index), Symbol(hole)).ir for index, hole in enumerate(cell.holes)),
-        core=change("core", Ref(cell.core)).address,
-        contexts=cell.contexts and change("contexts", cell.contexts),
-        columns=tuple(columns),
-        numbers=tuple((base, change(("number", base), number)) for base, number in cell.numbers),
     )
 
 

@@ -24,7 +24,7 @@ from lmc.frontend.control.conditions import (
     scope,
     unused,
 )
-from lmc.frontend.control.join import Join, NotInRunError, Path, rebuilt_cell
+from lmc.frontend.control.join import UNSURE, Join, NotInRunError, Path
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import merged_domain, operand, pure, united
 from lmc.frontend.heap.cells import Cell, ObjectCell
@@ -541,7 +541,7 @@ def _renamed_state(header: State, entry: State, names: dict[Value, Value]) -> St
         if type(place) is tuple and place[0] == "count":
             place = (*place[:2], tuple(names.get(hole, hole) for hole in place[2]))  # noqa: PLW2901
         if isinstance(held, Cell):
-            made.put(place, rebuilt_cell(held, lambda _, value: _renamed(value, names)))
+            made.put(place, held.rebuilt(lambda _, value: _renamed(value, names)))
         else:
             made.put(place, _renamed(held, names))
     return made
@@ -561,7 +561,13 @@ def _shapes(header: State, phis: LoopPhis) -> dict[Place, Any]:
     def shape(held: Content) -> Any:
         if isinstance(held, Cell):
             parts: list[Any] = [type(held).__name__, names_of(held)]
-            rebuilt_cell(held, lambda name, value: parts.append((name, shape(value))) or value)
+
+            def note(name: Any, value: Abstract) -> Abstract:
+                if value is not UNSURE:  # an answer that becomes unsure is no new form: nothing else follows from it
+                    parts.append((name, shape(value)))
+                return value
+
+            held.rebuilt(note)
             parts.append(held.domain if isinstance(held, ObjectCell) else None)
             return tuple(parts)
         if isinstance(held, Symbol):

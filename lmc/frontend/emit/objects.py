@@ -28,7 +28,7 @@ from lmc.frontend.emit.operands import (
     united,
 )
 from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, InstanceCell, ListCell, ObjectCell, PoisonCell, SetCell
-from lmc.frontend.heap.reach import current, names_of, reached_from, references, values_of
+from lmc.frontend.heap.reach import current, names_of, reached_from, references
 from lmc.frontend.heap.state import State
 from lmc.frontend.heap.values import (
     NONE,
@@ -271,7 +271,7 @@ def can_escape(machine: Machine, value: Abstract, state: State, within: frozense
         return False
     if (isinstance(cell, DictCell) and cell.kind is not dict) or (isinstance(cell, SetCell) and len(cell.items) > 1):
         return False
-    return all(can_escape(machine, each, state, within | {value.address}) for each in values_of(cell))
+    return all(can_escape(machine, each, state, within | {value.address}) for each in cell.inner())
 
 
 def _can_be_shared(machine: Machine, value: Ref, cell: InstanceCell, state: State, within: frozenset[int]) -> bool:

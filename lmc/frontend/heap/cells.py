@@ -7,10 +7,13 @@ so that a store and a join cost what was changed.
 from __future__ import annotations
 
 import ast
+import dataclasses
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from lmc.frontend.heap.values import NONE, Abstract, Domain, Poison, Ref, Symbol, Union
+from lmc.frontend.heap.values import NONE, UNBOUND, Abstract, Domain, Poison, Ref, Symbol, Union
 from lmc.ir.core import Value
 
 if TYPE_CHECKING:
@@ -21,9 +24,46 @@ ROLE_UNKNOWN = "?"
 
 
 class Cell:
-    """Base of all cells."""
+    """Base of all cells. ``held`` are the fields that hold values, contexts, numbers in holes, or addresses."""
 
     __slots__ = ()
+    held: ClassVar[tuple[str, ...]] = ()
+
+    def rebuilt(self, change: Callable[[Any, Abstract], Any]) -> Cell:
+        """The cell with ``change(name, value)`` of each value that it holds itself."""
+        found = {name: getattr(self, name) for name in self.held}
+        made = {name: _rebuilt(part, name, change) for name, part in found.items()}
+        changed = any(made[name] is not part for name, part in found.items())
+        return dataclasses.replace(self, **made) if changed else self  # type: ignore[type-var] - all are dataclasses
+
+    def inner(self) -> list[Abstract]:
+        """The values that the cell holds itself."""
+        found: list[Abstract] = []
+        self.rebuilt(lambda _name, value: found.append(value) or value)
+        return found
+
+    def shape(self) -> list[Any]:
+        """What the cell holds besides its parts, with the number and the names of those."""
+        bare = self.rebuilt(lambda _name, _value: UNBOUND)
+        return [_typed(getattr(bare, field.name)) for field in dataclasses.fields(bare)]  # type: ignore[arg-type]
+
+
+def _rebuilt(held: Any, name: Any, change: Callable[[Any, Abstract], Any]) -> Any:
+    if isinstance(held, Abstract):
+        return change(name, held)
+    if isinstance(held, Value):
+        return change(name, Symbol(held)).ir
+    if type(held) is int:
+        return change(name, Ref(held)).address
+    if type(held) is tuple:
+        made = tuple([_rebuilt(part, (name, index), change) for index, part in enumerate(held)])
+        return held if all(map(operator.is_, made, held)) else made
+    return held.rebuilt(change) if isinstance(held, Cell) else held
+
+
+def _typed(held: Any) -> Any:
+    """What is equal for equal literals of one class only: the keys 1 and True differ."""
+    return (type(held), tuple(map(_typed, held)) if isinstance(held, tuple) else held)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +74,7 @@ class PoisonCell(Cell):
     container of the run or a function took the object; or a union of references, one for each way of a condition.
     """
 
+    held = ("value",)
     poison: Poison
     value: Symbol | Union | Ref | None = None
 
@@ -66,6 +107,10 @@ class ListCell(Cell):
             self._items = tuple(self._buffer[: self._length])
         return self._items
 
+    def rebuilt(self, change: Callable[[Any, Abstract], Any]) -> ListCell:
+        """The list with ``change(index, item)`` of each item."""
+        return ListCell(tuple([change(index, item) for index, item in enumerate(self.items)]))
+
     def appended(self, item: Abstract) -> ListCell:
         """Return the list with ``item`` at its end."""
         buffer = self._buffer
@@ -84,6 +129,7 @@ class GrownCell(Cell):
     Nothing else holds the value, so a change is another value: the list stays one object because the address does.
     """
 
+    held = ("value",)
     value: Symbol
 
 
@@ -91,6 +137,7 @@ class GrownCell(Cell):
 class DequeCell(Cell):
     """A ``collections.deque`` of known length."""
 
+    held = ("items",)
     items: tuple[Abstract, ...]
     maxlen: int | None = None
 
@@ -103,6 +150,7 @@ class DictCell(Cell):
     that is not there.
     """
 
+    held = ("values", "factory")
     keys: tuple[Any, ...]
     values: tuple[Abstract, ...]
     kind: type = dict
@@ -138,6 +186,7 @@ class IteratorCell(Cell):
     was made, which may not get others.
     """
 
+    held = ("made", "source")
     source: Abstract
     index: int
     exhausted: bool = False
@@ -153,6 +202,7 @@ class GeneratorCell(Cell):
     arguments, or the first iterable of an expression under the name "".
     """
 
+    held = ("given", "frames")
     definition: Definition | ast.GeneratorExp
     frames: tuple[int, ...]
     given: tuple[tuple[str, Abstract], ...]
@@ -170,6 +220,7 @@ class HandleCell(Cell):
     handle belongs to, where the language keeps that.
     """
 
+    held = ("holes", "core", "result")
     core: int
     path: str
     holes: tuple[Value, ...] = ()
@@ -181,6 +232,7 @@ class HandleCell(Cell):
 class CoreCell(Cell):
     """The shared state of handles on one context. Fields are those of ``lmc.frontend.language.core.Core``."""
 
+    held = ("answer", "context")
     context: Symbol
     names: tuple[str, ...] = ()
     metas: tuple[str, ...] = ()
@@ -198,18 +250,20 @@ class BranchesCell(Cell):
     ``source`` is the state that was forked, and ``base`` a copy of it as it was then, where the language asks for them.
     """
 
+    held = ("source", "base", "handles")
     handles: tuple[Abstract, ...]
     source: Abstract = NONE
     base: Abstract = NONE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class Column(Cell):
     """A value that differs between branches, as a list. ``like`` is the abstract element.
 
     ``present`` is a list of flags if the value may be missing in some branches.
     """
 
+    held = ("present", "values")
     values: Symbol
     like: Symbol
     present: Symbol | None = None
@@ -224,6 +278,7 @@ class BranchArrayCell(Cell):
     below ``path``: a constant, or a list with one number for each branch.
     """
 
+    held = ("columns", "count", "holes", "core", "contexts", "numbers")
     count: Abstract
     path: str
     holes: tuple[Value, ...]
@@ -240,6 +295,7 @@ class RowsCell(Cell):
     It can be gone over once; ``strict`` is that of ``zip``.
     """
 
+    held = ("start", "parts")
     what: str
     parts: tuple[Abstract, ...]
     start: Abstract = NONE
@@ -251,6 +307,7 @@ class RowsCell(Cell):
 class CollectedCell(Cell):
     """A list as one round of a ``cf.map`` sees it, which may put ``items`` behind those of other rounds."""
 
+    held = ("items",)
     items: tuple[Abstract, ...] = ()
 
 
@@ -263,6 +320,7 @@ class ObjectCell(Cell):
     the texts that may be among its items, or its keys.
     """
 
+    held = ("value",)
     value: Symbol
     kind: type
     ordered: bool = True

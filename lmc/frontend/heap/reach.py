@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from lmc.frontend.heap.cells import (
-    BranchArrayCell,
-    BranchesCell,
     Cell,
-    CollectedCell,
     CoreCell,
-    DequeCell,
-    DictCell,
     FrameCell,
-    GeneratorCell,
-    GrownCell,
-    HandleCell,
     InstanceCell,
-    IteratorCell,
-    ListCell,
-    ObjectCell,
     PoisonCell,
-    RowsCell,
 )
 from lmc.frontend.heap.state import Content, Place, State
 from lmc.frontend.heap.values import Abstract, Function, Ref, Union, parts_of
@@ -70,7 +58,7 @@ def references(content: Content) -> list[int]:
     found: list[int] = []
     waiting: list[Abstract] = []
     if isinstance(content, Cell):
-        waiting += values_of(content)
+        waiting += content.inner()
     else:
         waiting.append(content)
     while waiting:
@@ -98,30 +86,3 @@ def names_of(cell: Cell) -> Sequence[str]:
     if isinstance(cell, InstanceCell):
         return cell.names
     return sorted(cell.names) if isinstance(cell, FrameCell) else ()
-
-
-def values_of(cell: Cell) -> list[Abstract]:
-    """The values that a cell holds itself."""
-    if isinstance(cell, ListCell | DequeCell):
-        return list(cell.items)
-    if isinstance(cell, GrownCell | ObjectCell):
-        return [cell.value]
-    if isinstance(cell, PoisonCell):
-        return [] if cell.value is None else [cell.value]
-    if isinstance(cell, DictCell):
-        return [*cell.values, cell.factory]
-    if isinstance(cell, IteratorCell):
-        return [cell.source] if cell.made is None else [cell.source, cell.made]
-    if isinstance(cell, GeneratorCell):
-        return [*(value for _, value in cell.given), *map(Ref, cell.frames)]
-    if isinstance(cell, HandleCell):
-        return [Ref(cell.core), cell.result]
-    if isinstance(cell, CoreCell):
-        return [cell.context, *(() if cell.answer is None else (cell.answer,))]
-    if isinstance(cell, BranchArrayCell):
-        return [Ref(cell.core), cell.count]
-    if isinstance(cell, RowsCell):
-        return [*cell.parts, cell.start]
-    if isinstance(cell, CollectedCell):
-        return list(cell.items)
-    return [*cell.handles, cell.source, cell.base] if isinstance(cell, BranchesCell) else []

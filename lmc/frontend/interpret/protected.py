@@ -16,7 +16,6 @@ from lmc.frontend.emit.operands import class_of, describe, host_call, pure
 from lmc.frontend.emit.raising import raise_new, throw
 from lmc.frontend.handles.roles import begin_role, end_role
 from lmc.frontend.heap.cells import Cell
-from lmc.frontend.heap.reach import values_of
 from lmc.frontend.heap.state import Content
 from lmc.frontend.heap.values import (
     FALSE,
@@ -529,7 +528,7 @@ def is_held(machine: Machine, error: Raised) -> bool:
 
 def _parts(content: Content) -> Iterator[Abstract]:
     """Return the values in a content, those in tuples too."""
-    values = list(values_of(content)) if isinstance(content, Cell) else [content]
+    values = content.inner() if isinstance(content, Cell) else [content]
     while values:
         value = values.pop()
         yield value

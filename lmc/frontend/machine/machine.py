@@ -30,7 +30,7 @@ from lmc.frontend.heap.cells import (
     PoisonCell,
     SetCell,
 )
-from lmc.frontend.heap.reach import current, is_reached, values_of
+from lmc.frontend.heap.reach import current, is_reached
 from lmc.frontend.heap.state import Journal, Place, State
 from lmc.frontend.heap.values import (
     NONE,
@@ -435,7 +435,7 @@ class Machine:
         if isinstance(value, Symbol):
             return not (value.local and self.objects.inner)
         if not isinstance(value, Ref) or not isinstance(cell, ObjectCell):
-            return cell is None or all(map(self.may_be_kept, values_of(cell)))
+            return cell is None or all(map(self.may_be_kept, cell.inner()))
         held = {value.address, *self.objects.inner}
         return value.address not in self.objects.inner and not any(self.is_held(Ref(address)) for address in held)
 
@@ -467,7 +467,7 @@ class Machine:
             return False
         if value.address in skip or self.is_held(value, state, skip):
             return False
-        held: list[Any] = values_of(cell)
+        held: list[Any] = cell.inner()
         if isinstance(cell, InstanceCell):
             polyfill = cell.kind.__module__.partition(".")[0] == "lmc"
             if polyfill or value.address in self.read_only:

@@ -11,7 +11,6 @@ from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import class_of, concat, describe, is_scalar, is_text, pure
 from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GrownCell, ListCell, SetCell
-from lmc.frontend.heap.reach import values_of
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
 from lmc.frontend.python import object_methods
 from lmc.frontend.python.conversions import formatted, to_text
@@ -162,7 +161,7 @@ def _is_data(machine: Machine, value: Abstract) -> bool:
         return all(_is_data(machine, item) for item in value.items)
     cell = machine.cell(value)
     return isinstance(cell, ListCell | GrownCell | DictCell | SetCell) and all(
-        _is_data(machine, item) for item in values_of(cell)
+        _is_data(machine, item) for item in cell.inner()
     )
 
 

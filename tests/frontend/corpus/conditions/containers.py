@@ -3,6 +3,7 @@
 # Programs as users write them.
 # ruff: noqa: B905, C420, F841, PLE0643, PLW0120, PLW2901, RET505, RUF100, SIM108
 # pyright: basic, reportCallIssue=false, reportAttributeAccessIssue=false, reportPossiblyUnboundVariable=false
+# pyright: reportOptionalIterable=false
 
 from tests.frontend.corpus.conditions.cases import condition
 from tests.frontend.corpus.host_functions import Item, details
@@ -301,3 +302,23 @@ def an_instance_made_in_an_arm(s, a: str):
         item = Item("none", 3)
     s += f"{item}"
     return item.title, item.count, s.gen("y", max_tokens=2)
+
+
+@condition()
+def a_generator_made_in_an_arm(s, a: str):
+    def words(text):
+        def inner():
+            yield text
+            yield text + "!"
+
+        return inner()
+
+    s += a
+    found = "e" in s.gen("x", max_tokens=4)
+    d = None
+    if found:
+        d = words(s.gen("y", max_tokens=2))
+    if found:
+        for word in d:
+            s += word
+    return found, s.gen("z", max_tokens=2)
