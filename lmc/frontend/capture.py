@@ -25,6 +25,7 @@ from lmc.frontend.handles.roles import end_role
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.expressions import parameter
 from lmc.frontend.heap.values import (
+    UNBOUND,
     Abstract,
     Const,
     Poison,
@@ -326,8 +327,8 @@ class _Capture:
         found = variables(machine, self.state)
         if self.function.language is not None:
             found |= metas(machine, self.state)
-        maybe = {name: held for name, held in found.items() if isinstance(held, Union)}
-        held = [part.first if isinstance(part, Union) else part for part in found.values()]
+        maybe = {name: held for name, held in found.items() if isinstance(held, Union) and held.second is UNBOUND}
+        held = [maybe[name].first if name in maybe else part for name, part in found.items()]
         self.graph.location = self.function.location
         _address, core = core_of(machine, self.state)
         values = tuple(self._value(part) for part in held)

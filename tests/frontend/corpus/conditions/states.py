@@ -183,3 +183,13 @@ def a_choice_among_merged_texts(s, a: str):
     else:
         option = "other" + x
     return s.select("c", [option, "none"]), s.gen("z", max_tokens=2)
+
+
+@condition()
+def samples_of_one_name_in_an_arm(s, a: str):
+    s += a
+    kept = s.gen("many", n=2, max_tokens=2, temperature=0.8)
+    x = s.gen("x", max_tokens=4)
+    if "e" in x:
+        s.gen("many", n=2, max_tokens=2, temperature=0.8)
+    return kept
