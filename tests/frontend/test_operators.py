@@ -2,8 +2,6 @@
 
 import os
 from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -11,11 +9,10 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from lmc.frontend.interpret import statements
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.tools.tools import tool
 from tests.frontend.harness import check, effect
-from tests.frontend.interpret.forced import check_breaks
+from tests.frontend.interpret.forced import check_breaks, from_step
 from tests.frontend.operator_strategies import OPERATORS_HEADER, operator_arguments, operator_programs
 from tests.frontend.strategies import load
 
@@ -314,7 +311,6 @@ def test_a_key_of_the_user_is_hashed_as_often_as_in_plain_python(body):
     check(JittedFunction(body))
 
 
-@pytest.mark.xfail(strict=True, reason="a range() of a number that only a run knows is a list in the graph")
 @pytest.mark.parametrize("of", [lambda it: it < it, lambda it: it * 2, lambda it: it == [0, 1], str, type])
 def test_a_range_of_an_unknown_number_is_no_list(of):
     @JittedFunction
@@ -322,25 +318,6 @@ def test_a_range_of_an_unknown_number_is_no_list(of):
         return [s.gen("x", max_tokens=2), of(range(n))]
 
     check(program, (2,))
-
-
-@contextmanager
-def breaks(before: Callable[[int, Any], bool]) -> Generator[None]:
-    """Let captures end before each statement for which ``before(number of the step, node)`` is true."""
-    run = statements.run_statement
-    steps = 0
-
-    def forced(machine: Any, node: Any) -> None:
-        nonlocal steps
-        steps += 1
-        if before(steps, node):
-            machine.at(node)
-            raise machine.stop("this is the middle", "nothing has to change")
-        run(machine, node)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statements, "run_statement", forced)
-        yield
 
 
 @given(made=operator_programs(), args=operator_arguments(), end=st.none() | st.integers(1, 40))
@@ -353,5 +330,4 @@ def test_random_operators_agree_with_plain_python(folder, made, args, end):
         module.restore()
         return (*args, module.LIVE[given_name])
 
-    with breaks(lambda step, _node: step == end):
-        check(module.program, fresh)
+    check(module.program, fresh, stop_before=None if end is None else from_step(end))

@@ -148,6 +148,10 @@ def _slice(objects: RecordObjects, node: Node) -> Any:
     return slice(*objects.values(node["slice"]))
 
 
+def _range(objects: RecordObjects, node: Node) -> Any:
+    return range(*objects.values(node["range"]))
+
+
 def _method(objects: RecordObjects, node: Node) -> Any:
     function, receiver = objects.values(node["method"])
     if not isinstance(function, str):
@@ -197,6 +201,7 @@ _VALUES: dict[str, Callable[[RecordObjects, Node], Any]] = {
     "tuple": _tuple,
     "named_tuple": _named_tuple,
     "slice": _slice,
+    "range": _range,
     "method": _method,
     "partial": _partial,
     "plain_list": _plain_list,

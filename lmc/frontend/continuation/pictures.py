@@ -36,6 +36,7 @@ from lmc.frontend.heap.values import (
     Concat,
     Const,
     Function,
+    NumberRange,
     Partial,
     Poison,
     Raised,
@@ -228,6 +229,10 @@ def _slice(pictures: Pictures, value: Slice) -> Picture:
     return {"slice": [pictures.value(part) for part in (value.start, value.stop, value.step)]}
 
 
+def _numbers(pictures: Pictures, value: NumberRange) -> Picture:
+    return {"range": [pictures.value(part) for part in value.bounds.items]}
+
+
 def _view(pictures: Pictures, value: View) -> Picture:
     return {"method": [{"literal": value.what}, pictures.value(value.owner)], "called": True}
 
@@ -348,6 +353,7 @@ _VALUES: dict[type[Abstract], Callable[[Pictures, Any], Picture]] = {
     Concat: _concat,
     Tuple: _tuple,
     Slice: _slice,
+    NumberRange: _numbers,
     View: _view,
     Ref: Pictures.reference,
     Function: _function,

@@ -53,6 +53,7 @@ from lmc.frontend.heap.values import (
     Function,
     Lent,
     Managed,
+    NumberRange,
     Partial,
     Poison,
     Raised,
@@ -81,7 +82,7 @@ UNSURE = Poison("an answer that only a run knows", "")
 TRACKED = ("whether a turn ends with an answer",)
 """In ``Machine.written``: states keep that as a flag (``Union(flag, answer, UNBOUND)``) in the place of ``UNSURE``."""
 DEAD = Poison("a name that nothing reads any more", "")
-_COMPOSITES = (Tuple, Slice, View, Managed, BoundMethod, Partial, Appended, RoleTurn, Raised)
+_COMPOSITES = (Tuple, Slice, View, NumberRange, Managed, BoundMethod, Partial, Appended, RoleTurn, Raised)
 
 
 class Phis(Protocol):

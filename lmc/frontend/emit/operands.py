@@ -19,6 +19,7 @@ from lmc.frontend.heap.values import (
     Concat,
     Const,
     Domain,
+    NumberRange,
     Poison,
     Raised,
     Ref,
@@ -129,6 +130,8 @@ def operand(machine: Machine, value: Abstract) -> Operand:
         return operand(machine, machine.cases(value, lambda one: _phi_input(machine, one)))
     if isinstance(value, Slice):
         raise machine.stop("a slice object is handed on", "slice the text or the list itself: x[a:b]")
+    if isinstance(value, NumberRange):
+        raise machine.stop(f"{describe(machine, value)} is used as a value", "make a list of it: list(range(n))")
     if isinstance(value, Poison):
         raise machine.stop(value.cause, value.remedy)
     raise machine.stop(f"{describe(machine, value)} can't be part of the graph", "take what is needed out of it before")
@@ -231,9 +234,17 @@ def describe(machine: Machine, value: Abstract) -> str:
         return value.origin
     if isinstance(value, Concat):
         return "a text"
+    if isinstance(value, NumberRange):
+        return "a range of numbers that only a run knows"
     if isinstance(value, View):
         return f"the {value.what} of {describe(machine, value.owner)}"
     return "a function that is made in the program"
+
+
+_TAKING_ITEMS = frozenset(
+    {"list_from", "tuple_from", "set_from", "sum", "min", "max", "any", "all", "sorted", "reversed", "zip", "enumerate"}
+)
+"""Builtins that ask each argument that is a container for its items alone."""
 
 
 def pure(
@@ -254,6 +265,8 @@ def pure(
     builtin = builtins.lookup(name)
     assert builtin is not None, name
     named = dict(keywords or {})
+    if name in _TAKING_ITEMS and (name not in ("min", "max") or len(arguments) == 1):
+        arguments = [value.items if isinstance(value, NumberRange) else value for value in arguments]
     if name in _BUILDERS:
         machine.ends.copied.update(value.address for value in arguments if isinstance(value, Ref))
     operands = _in_order(machine, name, [operand(machine, value) for value in (*arguments, *named.values())])
@@ -634,6 +647,8 @@ def class_of(machine: Machine, value: Abstract) -> type | None:
         return value.kind
     if isinstance(value, Slice):
         return slice
+    if isinstance(value, NumberRange):
+        return range
     if isinstance(value, Raised):
         return value.kind
     if isinstance(value, Ref):

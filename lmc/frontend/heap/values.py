@@ -99,6 +99,17 @@ class Slice(Abstract):
     step: Abstract
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberRange(Abstract):
+    """``range(*bounds)`` of numbers that only a run knows; ``items`` is the list of its items.
+
+    It has a rule where its items, their number or its truth are asked. Any other use ends the capture: it is no list.
+    """
+
+    bounds: Tuple
+    items: Abstract
+
+
 @dataclass(frozen=True, slots=True)
 class Ref(Abstract):
     """The cell at ``address``. Two names with one reference see one object."""
@@ -333,7 +344,7 @@ def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract
         return Partial(change(value.function), tuple(map(change, value.args)), kwargs)
     if isinstance(value, Appended):
         return Appended(_rebuilt_fields(value.made, change))
-    if isinstance(value, View | Managed | Block | RoleTurn):
+    if isinstance(value, View | Managed | Block | RoleTurn | NumberRange):
         return _with_parts(value, change)
     if isinstance(value, Raised):
         ir = value.symbol and change(value.symbol)
@@ -354,7 +365,9 @@ def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract
     return value
 
 
-def _with_parts(value: View | Managed | Block | RoleTurn, change: Callable[[Abstract], Abstract]) -> Abstract:
+def _with_parts(
+    value: View | Managed | Block | RoleTurn | NumberRange, change: Callable[[Abstract], Abstract]
+) -> Abstract:
     parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     made = {name: change(part) for name, part in parts.items() if isinstance(part, Abstract)}
     assert isinstance(made.get("handle", Ref(0)), Ref), "what is opened on a handle has one"

@@ -22,6 +22,7 @@ from lmc.frontend.heap.values import (
     Abstract,
     BoundMethod,
     Const,
+    NumberRange,
     Ref,
     Symbol,
     Tuple,
@@ -131,7 +132,7 @@ def new_range(machine: Machine, *bounds: Abstract) -> Abstract:
     parts = [machine.plain(bound) for bound in bounds]
     if all(part is not None for part in parts):
         return run_now(machine, range, [part[0] for part in parts if part is not None], "range")
-    return pure(machine, "range", bounds)
+    return NumberRange(Tuple(bounds), pure(machine, "range", bounds))
 
 
 def shallow_copy(machine: Machine, value: Abstract) -> Abstract:

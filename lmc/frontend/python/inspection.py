@@ -23,6 +23,7 @@ from lmc.frontend.heap.values import (
     Concat,
     Const,
     Function,
+    NumberRange,
     Partial,
     Poison,
     Raised,
@@ -46,8 +47,8 @@ def size(machine: Machine, value: Abstract) -> Abstract:
     """``len(value)``."""
     if isinstance(value, Union | Poison | Unbound):
         return machine.cases(value, lambda one: size(machine, one))
-    if isinstance(value, View):
-        return size(machine, value.owner)
+    if isinstance(value, View | NumberRange):
+        return size(machine, value.owner if isinstance(value, View) else value.items)
     plain = machine.plain(value)
     if plain is not None:
         return run_now(machine, len, [plain[0]], "len")

@@ -15,6 +15,7 @@ from lmc.frontend.heap.values import (
     Abstract,
     Concat,
     Const,
+    NumberRange,
     Poison,
     Ref,
     Symbol,
@@ -53,7 +54,7 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
     """The items of ``value`` as they are now, where they are known, or how a run reads them; None for iterators."""
     if isinstance(value, Tuple):
         return list(value.items)
-    value = foreign.current(machine, value)
+    value = value.items if isinstance(value, NumberRange) else foreign.current(machine, value)
     if isinstance(value, Const):
         return _of_constant(machine, value)
     if isinstance(value, Concat):

@@ -35,6 +35,7 @@ from lmc.frontend.heap.values import (
     Concat,
     Const,
     Function,
+    NumberRange,
     Poison,
     Raised,
     Ref,
@@ -389,8 +390,8 @@ def truth(machine: Machine, value: Abstract) -> Abstract:
             return Const(bool(value.items))
     elif isinstance(value, Ref):
         return _truth_of_cell(machine, value)
-    elif isinstance(value, View):
-        return truth(machine, value.owner)
+    elif isinstance(value, View | NumberRange):
+        return truth(machine, value.owner if isinstance(value, View) else value.items)
     elif not isinstance(value, Const):
         return TRUE
     elif machine.has_special("__bool__", value) or machine.has_special("__len__", value):
@@ -496,6 +497,8 @@ def contains(machine: Machine, container: Abstract, item: Abstract) -> Abstract:
     handled = machine.contains_of(container, item)
     if handled is not None:
         return handled
+    if isinstance(container, NumberRange):
+        return contains(machine, container.items, item)
     if isinstance(container, View) and objects.is_object(machine, container.owner):
         container = container.owner if container.what == "keys" else objects.view(machine, container)
     if objects.is_object(machine, container):
