@@ -71,7 +71,7 @@ class NotCaptured:
 
 
 StopBefore = Callable[[ast.stmt | None], bool]
-"""Whether a capture stops before a statement that the interpreter comes to, or (None) before the program ends."""
+"""Decides if a capture stops before a statement that the interpreter comes to, or (None) before the program ends."""
 
 
 def capture(function: JittedFunction, arguments: Bound | None, *, stop_before: StopBefore | None = None) -> Captured:

@@ -43,7 +43,7 @@ class Cell:
         return found
 
     def shape(self) -> list[Any]:
-        """What the cell holds besides its parts, with the number and the names of those."""
+        """The fields that are no parts, with the number and the names of the parts."""
         bare = self.rebuilt(lambda _name, _value: UNBOUND)
         return [_typed(getattr(bare, field.name)) for field in dataclasses.fields(bare)]  # type: ignore[arg-type]
 
@@ -62,7 +62,7 @@ def _rebuilt(held: Any, name: Any, change: Callable[[Any, Abstract], Any]) -> An
 
 
 def _typed(held: Any) -> Any:
-    """What is equal for equal literals of one class only: the keys 1 and True differ."""
+    """A key that is equal for equal literals of one class only: 1 and True differ."""
     return (type(held), tuple(map(_typed, held)) if isinstance(held, tuple) else held)
 
 

@@ -43,7 +43,7 @@ def exposed_values(block: Block, *, at_end: bool = True) -> frozenset[Value]:
 
 
 def is_immutable(op: Op) -> bool:
-    """Return whether no result of ``op`` can change or is told apart from an equal one."""
+    """Return whether no result of ``op`` can change, or differ in identity from an equal one."""
     return all(value.type in _IMMUTABLE for value in op.results)
 
 
