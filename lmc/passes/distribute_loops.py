@@ -365,7 +365,7 @@ class DistributeLoops(FunctionPass):
     the rest, where they do); where the number of rounds is known
     when the loop begins, so that no round runs which would not have; and where nothing of the rest may raise (but for
     an engine that fails), since then no later round would have begun. In a ``cf.try`` no model call of the rest may
-    fail either, since it shows which op fails first. A context that the rest goes on from can't be
+    fail either, since it shows which op fails first. A context that the rest continues can't be
     taken out of a list, so there the loop stays. A list that somebody may change meanwhile is looked into in each
     round, as before. A loop is left alone unless a model or a host function is asked in what can run at the same time.
 

@@ -26,7 +26,7 @@ from lmc.passes.rewriting import FreshNames, make_op, with_ops
 
 @dataclass(frozen=True, eq=False, slots=True)
 class User:
-    """An op that goes on from a context and is, or leads to, a model call.
+    """An op that continues a context and is, or leads to, a model call.
 
     ``index`` is its place in the block that is looked at, or that of the op whose regions hold it; then ``hidden`` are
     the values of those regions. ``repeats`` says that it may run several times, ``arm`` in which of several exclusive
@@ -102,7 +102,7 @@ def same_in_every_instance(block: Block) -> frozenset[Value]:
 
 
 def _continued(op: Op, leading: AbstractSet[Value]) -> list[Value]:
-    """The contexts that ``op``, apart from its regions, goes on from towards a call."""
+    """The contexts that ``op``, apart from its regions, continues towards a call."""
     if isinstance(op, LoopOp):
         pairs = zip(op.initial, op.condition.parameters, strict=True)
         return [value for value, place in pairs if isinstance(value, Value) and value.type == CTX and place in leading]
@@ -442,7 +442,7 @@ class HoistPrefixes(FunctionPass):
     and moved ahead of the prefill. A prefix that depends on no input gets ``scope = "batch"``: it is computed once for
     all instances, together with the literal text that the next op would begin with.
 
-    Regions are branches too: a prefix that the body of a loop or a map goes on from is computed before it, and so is
+    Regions are branches too: a prefix that the body of a loop or a map continues is computed before it, and so is
     one that both arms of a conditional begin with. What one arm alone shares stays there. Before that, ops that give
     the same in every round, cannot raise and ask no model are moved out of the bodies of loops, maps and races, as
     their contexts and texts may be such prefixes.

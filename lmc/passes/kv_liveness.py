@@ -116,7 +116,7 @@ class ContextUses:
                     heapq.heappush(used, (wave + later, source.name, source))
 
     def flows_to(self, values: Iterable[Value]) -> int | None:
-        """The wave of the first call that goes on from one of these, behind the region that ends with them."""
+        """The wave of the first call that continues one of these, behind the region that ends with them."""
         waves = [
             self.first[place] + later
             for value in values

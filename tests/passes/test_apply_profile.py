@@ -195,7 +195,7 @@ def cost(number: int) -> OpProfile:
 
 
 def matched_calls(templates: list[str], *op_ids: str) -> tuple[dict[str, int], list[str]]:
-    """What each template has, where the profile's ids count 1, 10, 100 and so on."""
+    """The count of each template, where the profile's ids count 1, 10, 100 and so on."""
     found, unknown = measured(templates, {op_id: cost(10**place) for place, op_id in enumerate(op_ids)})
     return {template: entry.usage.calls for template, entry in found.items()}, unknown
 

@@ -436,7 +436,7 @@ def _merged(arena: Arena, parts: dict[Node, None]) -> dict[Node, None]:
 
 
 def _joined_behind(arena: Arena, parts: dict[Node, None], depth: int) -> dict[Node, None]:
-    """The same where repeats stand behind ``depth`` parts that are the same: counts of what is under way."""
+    """The same for repeats that follow ``depth`` equal parts: the counts of repeats under way."""
     found: dict[tuple[Node, ...], list[tuple[Node, tuple[int, float]]]] = {}
     for part in parts:
         heads: list[Node] = []

@@ -249,7 +249,7 @@ class _Set:
                 remedy = r"swap its ends, or write \- for a dash"
                 raise self._refusal(at, following, "a range that ends before it begins", remedy)
             return ((ord(first), ord(last)),), following
-        if self._ecma:  # ECMA-262, B.1.2: the dash stands for itself
+        if self._ecma:  # ECMA-262, B.1.2: the dash is a literal
             return (_as_range(first), _as_range("-"), _as_range(last)), following
         remedy = r"write \- for a dash, or put it first or last"
         raise self._refusal(at, following, "a range from or to a class", remedy)

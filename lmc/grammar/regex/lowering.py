@@ -42,7 +42,7 @@ class Summary:
     consumes: bool = True  # it matches some text that is not empty
     start: Anchor | None = None  # an anchor in it for either side
     end: Anchor | None = None
-    left: Side = Side.OPEN  # what it says of its sides whichever way it matches; for items that consume nothing
+    left: Side = Side.OPEN  # its condition on both sides, however it matches; for items that consume nothing
     right: Side = Side.OPEN
 
 

@@ -168,7 +168,7 @@ def recursive_node(
 
 
 def _any_value() -> dict[str, Any]:
-    """A schema that says of any JSON value that it is one."""
+    """A schema that accepts any JSON value."""
     value: dict[str, Any] = {}
     simple = [{"type": name} for name in ("null", "boolean", "number", "string")]
     nested = [{"type": "array", "items": value}, {"type": "object", "additionalProperties": value}]
@@ -253,7 +253,7 @@ class _RecursiveBuilder(SchemaBuilder):
             raise ConstraintError(error.cause, remedy="say what the values are", pointer=error.pointer) from None
 
     def _opened(self, shape: Shape, pointer: Pointer) -> Shape:
-        """A shape that says of parts of which nothing is said that they are any JSON value."""
+        """A shape whose unconstrained parts are spelt out as any JSON value."""
         made, anything = shape.copy(), Subschema(self._any, pointer)
         if shape.meant & ARRAY and not shape.item_goal(max((len(each.prefix) for each in shape.items), default=0)):
             made.items = (*shape.items, ItemRules([], anything))

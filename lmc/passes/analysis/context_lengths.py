@@ -91,5 +91,5 @@ class ContextLengths:
 
 
 def _before(op: Op) -> Value | None:
-    """The context that ``op`` goes on from."""
+    """The context that ``op`` continues."""
     return next((operand for operand in op.operands if operand.type == CTX), None)
