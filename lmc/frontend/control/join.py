@@ -274,7 +274,9 @@ class Join:
         parts = parts_of(left), parts_of(right)
         if len(parts[0]) != len(parts[1]) or not _alike(left, right):
             return None
-        joined = iter([self.value((*path, index), *pair) for index, pair in enumerate(zip(*parts, strict=True))])
+        joined = iter(
+            [self.value((*path, type(left), index), *pair) for index, pair in enumerate(zip(*parts, strict=True))]
+        )
         try:
             found = rebuilt(left, lambda _: next(joined))
         except AssertionError:
@@ -433,8 +435,8 @@ class Join:
         if isinstance(value, Function):
             for frame in value.frames:
                 self._export_address(path, side, frame)
-        parts = iter(range(1_000_000))
-        return rebuilt(value, lambda part: self.exported((*path, next(parts)), side, part))
+        parts = iter(range(1_000_000))  # below the kind: in another attempt of a loop the value may be of another one
+        return rebuilt(value, lambda part: self.exported((*path, type(value), next(parts)), side, part))
 
     def exported_cell(self, path: Path, side: int, cell: Cell) -> Cell:
         """The same of a cell."""

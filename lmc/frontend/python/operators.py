@@ -279,10 +279,19 @@ def _joined(machine: Machine, left: Abstract, right: Abstract) -> Abstract | Non
 
 
 def _repeated(machine: Machine, left: Abstract, right: Abstract) -> Abstract | None:
-    items, count = (left, right) if not isinstance(machine.plain(left), tuple) else (right, left)
+    items, count = (left, right) if isinstance(left, Tuple) or machine.cell(left) is not None else (right, left)
     plain = machine.plain(count)
     cell = machine.cell(items)
-    if plain is None or type(plain[0]) not in (int, bool):
+    if (
+        type(plain[0]) not in (int, bool)
+        if plain is not None
+        else not (isinstance(count, Symbol) and count.type in (INT, BOOL))
+    ):
+        return None
+    if isinstance(cell, GrownCell) or (isinstance(cell, ListCell) and plain is None):
+        found = pure(machine, "mul", (items, count))
+        return machine.new(GrownCell(found)) if isinstance(found.type, ListType) else found
+    if plain is None:
         return None
     if isinstance(items, Tuple) and items.kind is tuple and len(items.items) * plain[0] <= 10_000:
         return Tuple(items.items * plain[0])

@@ -16,7 +16,7 @@ def always_gives(kind: Type) -> ResultType:
 
 
 def arithmetic(types: Sequence[Type]) -> Type:
-    """Int op int is int, with a float it is float, text + text is text, list + list of one type stays so."""
+    """Int op int is int, with a float it is float, text + text is text, list + list is a list."""
     kinds = {INT if kind == BOOL else kind for kind in types}
     if kinds == {INT}:
         return INT
@@ -26,13 +26,16 @@ def arithmetic(types: Sequence[Type]) -> Type:
         kind = next(iter(kinds))
         if kind == TEXT or isinstance(kind, ListType):
             return kind
-    return ANY
+    return list_of(ANY) if kinds and all(isinstance(kind, ListType) for kind in kinds) else ANY
 
 
 def repeat(types: Sequence[Type]) -> Type:
-    """Text times int is text; else as arithmetic."""
+    """Text times int is text, a list of scalars times int such a list; else as arithmetic."""
     if TEXT in types and INT in types:
         return TEXT
+    lists = [kind for kind in types if isinstance(kind, ListType)]
+    if len(lists) == 1 and (INT in types or BOOL in types):
+        return lists[0] if lists[0].element in SCALAR_TYPES else ANY
     return arithmetic(types) if TEXT not in types else ANY
 
 

@@ -8,16 +8,33 @@ the first one was not taken.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import PyCallOp
 from lmc.ir.dialects.region_ops import CondOp, YieldOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
+from lmc.ir.types import BOOL
 
 _MAX_DEPTH = 64
-_UNKNOWN: Any = object()
+_MAX_STEPS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class _Symbol:
+    """A value that only a run knows, or its negation."""
+
+    value: Value
+    negated: bool = False
+
+
+@dataclass(slots=True)
+class _Facts:
+    """Flags that are ``known``, and the values ``found`` from them."""
+
+    known: dict[Value, bool]
+    found: dict[Value, Any] = field(default_factory=dict[Value, Any])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,14 +51,17 @@ class UniqueIds:
 
     def __init__(self) -> None:
         self._way: _Way | None = None
-        self._open: list[_Way | None] = []
+        self._open: list[tuple[_Way | None, RegionOp | None, int]] = []
+        self._ended: dict[tuple[RegionOp, int], _Way] = {}
         self._places: dict[object, list[_Way | None]] = {}
         self._made: dict[Value, tuple[CondOp | PyCallOp, int]] = {}
+        self._steps = 0
 
     def take(self, key: object) -> bool:
         """Return whether no other op has ``key`` that may run where one here does."""
         places = self._places.setdefault(key, [])
-        if places and not all(self._exclude(_regions(self._way), _regions(place)) for place in places):
+        here = self._regions(self._way) if places else {}
+        if not all(self._exclude(here, self._regions(place)) for place in places):
             return False
         places.append(self._way)
         return True
@@ -53,66 +73,117 @@ class UniqueIds:
 
     def enter(self, op: RegionOp | None, number: int) -> None:
         """A block begins: region ``number`` of ``op``."""
-        self._open.append(self._way)
+        self._open.append((self._way, op, number))
         if op is not None and op.EXCLUSIVE:
             self._way = _Way(op, frozenset({number}), self._way)
 
     def leave(self) -> None:
-        """It ends."""
-        self._way = self._open.pop()
+        """It ends: a run that came through it and goes on took the ways that hold here."""
+        inside = self._way
+        self._way, op, number = self._open.pop()
+        if op is not None and op.EXCLUSIVE and inside is not None and inside.op is not op:
+            self._ended[op, number] = inside
 
     def join(self, op: RegionOp, goes_on: Sequence[bool]) -> None:
         """The regions of ``op`` have ended: behind it, one was taken from which the program goes on."""
         if op.EXCLUSIVE and not all(goes_on):
             self._way = _Way(op, frozenset(number for number, stays in enumerate(goes_on) if stays), self._way)
 
+    def _regions(self, way: _Way | None) -> dict[RegionOp, frozenset[int]]:
+        """The regions that a way leads through, by op: those it is in, and those that a run takes to their ends."""
+        found: dict[RegionOp, frozenset[int]] = {}
+        ways = [way]
+        while ways:
+            way = ways.pop()
+            while way is not None:
+                regions = found.get(way.op, way.regions) & way.regions
+                if regions != found.get(way.op) and len(regions) == 1:
+                    ways.append(self._ended.get((way.op, next(iter(regions)))))
+                found[way.op] = regions
+                way = way.outer
+        return found
+
     def _exclude(self, left: Mapping[RegionOp, frozenset[int]], right: Mapping[RegionOp, frozenset[int]]) -> bool:
         """Return whether no run comes to ``right`` and then to ``left``, which stands behind it."""
         if any(_ends(op, regions) and left.get(op) != regions for op, regions in right.items()):
             return True
-        if any(not regions & right[op] for op, regions in left.items() if op in right):
+        both = {op: regions & right.get(op, regions) for op, regions in {**right, **left}.items()}
+        if not all(both.values()):
             return True
-        return self._contradicts(left, right) or self._contradicts(right, left)
+        flags = [(op.flag, 0 in taken) for op, taken in both.items() if isinstance(op, CondOp)]
+        return self._contradict(flags)
 
-    def _contradicts(self, given: Mapping[RegionOp, frozenset[int]], other: Mapping[RegionOp, frozenset[int]]) -> bool:
-        """Return whether flags that are known in ``given`` lead to other regions than those of ``other``."""
-        flags = {op.flag: 0 in regions for op, regions in given.items() if isinstance(op, CondOp) and len(regions) == 1}
-        for op, regions in other.items():
-            if isinstance(op, CondOp):
-                flag = self._known(op.flag, flags, 0)
-                if flag is not _UNKNOWN and (0 if flag else 1) not in regions:
+    def _contradict(self, flags: Sequence[tuple[Any, bool]]) -> bool:
+        """Return whether these flags cannot all be so, as far as it follows step by step from how they are made."""
+        self._steps = 0
+        known: dict[Value, bool] = {}
+        learned = list(flags)
+        while learned:
+            for flag, expected in learned:
+                if (known.setdefault(flag, expected) if isinstance(flag, Value) else bool(flag)) is not expected:
                     return True
+            facts = _Facts(known)
+            found = [(self._derive(flag, facts, 0), expected) for flag, expected in known.items()]
+            learned = [
+                (each.value, expected is not each.negated) if isinstance(each, _Symbol) else (each, expected)
+                for each, expected in found
+            ]
+            learned = [(flag, expected) for flag, expected in learned if known.get(flag) is not expected]
         return False
 
-    def _known(self, value: Any, flags: Mapping[Value, bool], depth: int) -> Any:
-        """The value that follows from flags."""
+    def _value(self, value: Any, facts: _Facts, depth: int) -> Any:
+        """Return the constant that ``value`` is under these facts, or a symbol."""
         if not isinstance(value, Value):
             return value
-        if value in flags:
-            return flags[value]
-        if depth > _MAX_DEPTH or value not in self._made:
-            return _UNKNOWN
-        op, index = self._made[value]
-        if isinstance(op, CondOp):
-            flag = self._known(op.flag, flags, depth + 1)
-            regions = op.regions if flag is _UNKNOWN else [op.then if flag else op.otherwise]
-            ends = [region.terminator for region in regions]
-            found = [self._known(end.values[index], flags, depth + 1) for end in ends if isinstance(end, YieldOp)]
-        else:
-            found = [self._called(op, flags, depth)]
-        return found[0] if found and all(each is found[0] or each == found[0] for each in found) else _UNKNOWN
+        if value in facts.known:
+            return facts.known[value]
+        if value not in facts.found:
+            facts.found[value] = self._derive(value, facts, depth)
+        return facts.found[value]
 
-    def _called(self, op: PyCallOp, flags: Mapping[Value, bool], depth: int) -> Any:
-        if op.function not in ("not", "eq", "choose", "and", "or"):
-            return _UNKNOWN
-        first, *rest = (self._known(value, flags, depth + 1) for value in op.arguments)
+    def _derive(self, value: Value, facts: _Facts, depth: int) -> Any:
+        """Return the same from how ``value`` is made."""
+        self._steps += 1
+        if value not in self._made or depth > _MAX_DEPTH or self._steps > _MAX_STEPS:
+            return _Symbol(value)
+        op, index = self._made[value]
+        if isinstance(op, PyCallOp):
+            return self._called(op, value, facts, depth + 1)
+        found = [
+            self._value(region.terminator.values[index], inner, depth + 1)
+            for region, inner in zip(op.regions, self._ways(op.flag, facts, depth + 1), strict=True)
+            if inner is not None and isinstance(region.terminator, YieldOp)
+        ]
+        return _same(found, value)
+
+    def _ways(self, flag: Any, facts: _Facts, depth: int) -> tuple[_Facts | None, _Facts | None]:
+        """Return the facts where ``flag`` is true, and where it is false; None where it is not."""
+        found = self._value(flag, facts, depth)
+        if not isinstance(found, _Symbol):
+            return (facts, None) if found else (None, facts)
+        if found.value.type != BOOL:
+            return facts, facts
+        then, otherwise = (_Facts({**facts.known, found.value: value}) for value in (True, False))
+        return (otherwise, then) if found.negated else (then, otherwise)
+
+    def _called(self, op: PyCallOp, result: Value, facts: _Facts, depth: int) -> Any:
         if op.function == "choose":
-            return _UNKNOWN if first is _UNKNOWN else rest[0 if first else 1]
-        if op.function in ("and", "or") and (first is _UNKNOWN or rest[0] is _UNKNOWN):
+            ways = zip(op.arguments[1:], self._ways(op.arguments[0], facts, depth), strict=True)
+            return _same([self._value(value, way, depth) for value, way in ways if way is not None], result)
+        if op.function not in ("not", "eq", "and", "or"):
+            return _Symbol(result)
+        first, *rest = [self._value(value, facts, depth) for value in op.arguments]
+        unknown = [each for each in (first, *rest) if isinstance(each, _Symbol)]
+        if op.function in ("and", "or"):
             decides = op.function == "or"
-            return decides if any(type(each) is bool and each is decides for each in (first, rest[0])) else _UNKNOWN
-        if first is _UNKNOWN or _UNKNOWN in rest:
-            return _UNKNOWN
+            if any(each is decides for each in (first, *rest)):
+                return decides
+            if len(unknown) == 1 and any(each is (not decides) for each in (first, *rest)):
+                return unknown[0]
+        if op.function == "not" and unknown and unknown[0].value.type == BOOL:
+            return _Symbol(unknown[0].value, not unknown[0].negated)
+        if unknown:
+            return _Symbol(result)
         if op.function == "not":
             return not first
         if op.function == "eq":
@@ -120,15 +191,11 @@ class UniqueIds:
         return (first and rest[0]) if op.function == "and" else first or rest[0]
 
 
+def _same(found: list[Any], value: Value) -> Any:
+    """Return the one thing that all of ``found`` are, or ``value`` as a symbol."""
+    return found[0] if found and all(each is found[0] or each == found[0] for each in found) else _Symbol(value)
+
+
 def _ends(op: RegionOp, regions: frozenset[int]) -> bool:
     """Return whether the program ends at the end of these regions."""
     return all(isinstance(op.regions[number].terminator, LEAVING) for number in regions)
-
-
-def _regions(way: _Way | None) -> dict[RegionOp, frozenset[int]]:
-    """The regions that a way leads through, by op."""
-    found: dict[RegionOp, frozenset[int]] = {}
-    while way is not None:
-        found[way.op] = found.get(way.op, way.regions) & way.regions
-        way = way.outer
-    return found

@@ -347,3 +347,18 @@ def mapping_patterns_of_json(s, a: str):
         case {}:
             out.append(len(counts))
     return out
+
+
+@case("red,green", 2)
+def lists_joined_and_repeated(s, colours: str, n: int):
+    names = colours.split(",") + []  # noqa: RUF005
+    names.append("blue")
+    slots = [None] * n
+    for i in range(n):
+        slots[i] = s.gen(max_tokens=2)
+    twice = 2 * names
+    twice.append("end")
+    shared = [[]] * n
+    if shared:
+        shared[0].append(len(twice))
+    return names, slots, twice, shared, n * ["x"], [1] + names  # noqa: RUF005

@@ -236,3 +236,61 @@ def what_is_no_exception_is_caught(s, a: str):
     except TypeError:
         n = 2
     return n, s.gen("y", max_tokens=2)
+
+
+@condition(never=("raise RefusedError(w)",))
+def asked_before_an_error_in_a_round_of_two(s, a: str):
+    s += a
+    for w in ("e", "t"):
+        x = s.gen("x", regex="[0-9e]", temperature=1.0)
+        try:
+            c = float(x)
+        except ValueError:
+            if w in s.gen("y", max_tokens=2, temperature=1.0):
+                s.gen("v", max_tokens=2)
+                raise RefusedError(w) from None
+            c = -1.0
+        s += f"{c}"
+    return s.text()
+
+
+@condition()
+def asked_in_a_handler_that_returns_or_raises(s, a: str):
+    s += a
+    t = s.gen("h", max_tokens=2, temperature=1.0)
+    x = s.gen("x", regex="[0-9e]", temperature=1.0)
+
+    def parsed(q):
+        try:
+            n = float(x)
+        except Exception as error:
+            if "e" in t:
+                effect("turned", q)
+                found = q[::-1]
+                if "e" in found:
+                    return found
+                s.gen("g", max_tokens=2, temperature=1.0)
+            raise RefusedError(f"{error}") from error
+        return str(n)
+
+    r = parsed(a)
+    return r, s.gen("g", max_tokens=4, temperature=1.0)
+
+
+@condition()
+def a_loop_in_a_handler_left_by_errors(s, a: str):
+    words = a.split()
+
+    def checked(w):
+        if w == a:
+            raise KeyError(a) from None
+        return s.gen("h", max_tokens=2, temperature=1.0)
+
+    x = s.gen("n", regex="[0-9e]", temperature=1.0)
+    try:
+        n = int(x)
+    except ValueError:
+        n = 0
+        for w in words[:3]:
+            n += len(checked(w))
+    return n
