@@ -7,13 +7,13 @@ the first one was not taken.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import PyCallOp
-from lmc.ir.dialects.region_ops import CondOp, YieldOp
+from lmc.ir.dialects.region_ops import CondOp, ConditionOp, LoopOp, YieldOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.types import BOOL
 
@@ -31,9 +31,10 @@ class _Symbol:
 
 @dataclass(slots=True)
 class _Facts:
-    """Flags that are ``known``, and the values ``found`` from them."""
+    """Flags that are ``known``, and the values ``found`` from them; ``loops`` had a round in which they were so."""
 
     known: dict[Value, bool]
+    loops: Collection[LoopOp] = ()
     found: dict[Value, Any] = field(default_factory=dict[Value, Any])
 
 
@@ -54,7 +55,7 @@ class UniqueIds:
         self._open: list[tuple[_Way | None, RegionOp | None, int]] = []
         self._ended: dict[tuple[RegionOp, int], _Way] = {}
         self._places: dict[object, list[_Way | None]] = {}
-        self._made: dict[Value, tuple[CondOp | PyCallOp, int]] = {}
+        self._made: dict[Value, tuple[CondOp | LoopOp | PyCallOp, int]] = {}
         self._steps = 0
 
     def take(self, key: object) -> bool:
@@ -68,13 +69,13 @@ class UniqueIds:
 
     def define(self, op: Op) -> None:
         """``op`` has the results that flags may follow from."""
-        if isinstance(op, (CondOp, PyCallOp)):
+        if isinstance(op, (CondOp, LoopOp, PyCallOp)):
             self._made.update((value, (op, index)) for index, value in enumerate(op.results))
 
     def enter(self, op: RegionOp | None, number: int) -> None:
         """A block begins: region ``number`` of ``op``."""
         self._open.append((self._way, op, number))
-        if op is not None and op.EXCLUSIVE:
+        if op is not None and (op.EXCLUSIVE or isinstance(op, LoopOp)):
             self._way = _Way(op, frozenset({number}), self._way)
 
     def leave(self) -> None:
@@ -108,12 +109,12 @@ class UniqueIds:
         if any(_ends(op, regions) and left.get(op) != regions for op, regions in right.items()):
             return True
         both = {op: regions & right.get(op, regions) for op, regions in {**right, **left}.items()}
-        if not all(both.values()):
+        if not all(taken or isinstance(op, LoopOp) for op, taken in both.items()):
             return True
         flags = [(op.flag, 0 in taken) for op, taken in both.items() if isinstance(op, CondOp)]
-        return self._contradict(flags)
+        return self._contradict(flags, [op for op in right if isinstance(op, LoopOp)])
 
-    def _contradict(self, flags: Sequence[tuple[Any, bool]]) -> bool:
+    def _contradict(self, flags: Sequence[tuple[Any, bool]], loops: Collection[LoopOp]) -> bool:
         """Return whether these flags cannot all be so, as far as it follows step by step from how they are made."""
         self._steps = 0
         known: dict[Value, bool] = {}
@@ -122,7 +123,7 @@ class UniqueIds:
             for flag, expected in learned:
                 if (known.setdefault(flag, expected) if isinstance(flag, Value) else bool(flag)) is not expected:
                     return True
-            facts = _Facts(known)
+            facts = _Facts(known, loops)
             found = [(self._derive(flag, facts, 0), expected) for flag, expected in known.items()]
             learned = [
                 (each.value, expected is not each.negated) if isinstance(each, _Symbol) else (each, expected)
@@ -147,6 +148,8 @@ class UniqueIds:
         if value not in self._made or depth > _MAX_DEPTH or self._steps > _MAX_STEPS:
             return _Symbol(value)
         op, index = self._made[value]
+        if isinstance(op, LoopOp):
+            return self._left(op, index, facts, depth + 1)
         if isinstance(op, PyCallOp):
             return self._called(op, value, facts, depth + 1)
         found = [
@@ -156,6 +159,17 @@ class UniqueIds:
         ]
         return _same(found, value)
 
+    def _left(self, op: LoopOp, index: int, facts: _Facts, depth: int) -> Any:
+        """Return a result of a loop: of the round in which the facts are so where that is the last, else of any."""
+        result, passes, ends = op.results[index], op.condition.terminator, op.body.terminator
+        if op not in facts.loops or not isinstance(passes, ConditionOp) or not isinstance(ends, YieldOp):
+            return _Symbol(result)
+        carried: dict[Any, Any] = dict(zip(op.condition.parameters, ends.values, strict=True))
+        is_last = self._value(carried.get(passes.flag), facts, depth) is False
+        given = passes.values[index]
+        found = self._value(carried.get(given, given), facts if is_last else _Facts({}), depth)
+        return found if is_last or not isinstance(found, _Symbol) else _Symbol(result)
+
     def _ways(self, flag: Any, facts: _Facts, depth: int) -> tuple[_Facts | None, _Facts | None]:
         """Return the facts where ``flag`` is true, and where it is false; None where it is not."""
         found = self._value(flag, facts, depth)
@@ -163,7 +177,7 @@ class UniqueIds:
             return (facts, None) if found else (None, facts)
         if found.value.type != BOOL:
             return facts, facts
-        then, otherwise = (_Facts({**facts.known, found.value: value}) for value in (True, False))
+        then, otherwise = (_Facts({**facts.known, found.value: value}, facts.loops) for value in (True, False))
         return (otherwise, then) if found.negated else (then, otherwise)
 
     def _called(self, op: PyCallOp, result: Value, facts: _Facts, depth: int) -> Any:
