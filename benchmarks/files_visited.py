@@ -2,7 +2,8 @@
 
 python benchmarks/files_visited.py [--write]
 
-A profile function (`sys.setprofile`, in every thread) sees each call of a Python function of lmc. A move is a call in
+A profile function (`sys.setprofile`, in every thread, that of the loop of lmc too) sees each call of a Python function
+of lmc. A move is a call in
 another file than the call before it, in the same thread. A call runs on the toy engine; a capture is the second one of
 its program, so that its source is parsed already.
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 import lmc
 from benchmarks.results import table, write_section
+from lmc.driver.targets.service import service
 from lmc.frontend.capture import capture
 from lmc.frontend.program.arguments import bind
 
@@ -79,12 +81,23 @@ def walked() -> Generator[Walk]:
     """Watch the calls of the block, in threads that it starts too."""
     walk = Walk()
     threading.setprofile(walk)
+    _profile_loop(walk)
     sys.setprofile(walk)
     try:
         yield walk
     finally:
         sys.setprofile(None)
+        _profile_loop(None)
         threading.setprofile(None)
+
+
+def _profile_loop(walk: Walk | None) -> None:
+    """Set the profile function of the thread of lmc's loop, which runs already."""
+
+    async def set_it() -> None:
+        sys.setprofile(walk)
+
+    service().loop.start(set_it()).result()
 
 
 def first_call(program: lmc.Program) -> Walk:
