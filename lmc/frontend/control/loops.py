@@ -323,7 +323,11 @@ def _evaluated(
         del graph.value_guards[guards:]
 
     if last is not None:
-        places, header = phis.expect(last, parts.target, parts.dead)
+        try:
+            places, header = phis.expect(last, parts.target, parts.dead)
+        except NotInRunError:
+            drop()
+            return None
         shapes, inner = _shapes(header, phis), {**inner, **last.inner}
     for _ in range(MAX_ATTEMPTS):
         drop()

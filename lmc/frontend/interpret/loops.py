@@ -307,7 +307,9 @@ def _counted_or_known(machine: Machine, node: ast.For, items: Counted) -> None:
         machine.at(node)
         found = tuple(known_items(machine, items.value, "its rounds are gone through one by one"))
         if items.live is None:
-            _unrolled_for(machine, node, machine.new(IteratorCell(Tuple(found), 0)))
+            begun = None if items.iterator is None else machine.cell(items.iterator)
+            made = begun.made if isinstance(begun, IteratorCell) else None
+            _unrolled_for(machine, node, machine.new(IteratorCell(Tuple(found), 0, made=made)))
             return
         machine.state.put(items.live.address, ListCell(found))
         try:
@@ -481,7 +483,15 @@ def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
         return
     if not isinstance(found, ListCell | GrownCell) or not isinstance(source, Ref) or cell.index:
         raise machine.unsupported("a loop over a dict or an iterator that its rounds change")
-    value = found.value if isinstance(found, GrownCell) else pure(machine, "list", found.items)
+    if isinstance(found, ListCell) and not all(machine.can_be_stored(each, {source.address}) for each in found.items):
+        objects.escape(machine, source)
+        _over_object(machine, node, source)
+        return
+    value = (
+        found.value
+        if isinstance(found, GrownCell)
+        else pure(machine, "list", objects.handed_over(machine, found.items, source))
+    )
     machine.state.put(source.address, GrownCell(value))
     _counted_for(machine, node, Counted(value, source))
 

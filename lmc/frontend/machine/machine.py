@@ -419,7 +419,7 @@ class Machine:
                 "pass a copy of it to the tool: list(x), dict(x)",
             )
         iterators = {iterator.address for each, iterator in self.watched if each == value.address}
-        if iterators and iterators.issubset(self.objects.provisional):
+        if not iterators.isdisjoint(self.objects.provisional):
             raise ItemsChangedError
         if iterators:
             raise self.stop(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,8 @@ from lmc.frontend.heap.cells import (
     GeneratorCell,
     ListCell,
 )
+from lmc.frontend.heap.reach import reached_from
+from lmc.frontend.heap.state import Place
 from lmc.frontend.heap.values import (
     FALSE,
     NONE,
@@ -22,6 +25,7 @@ from lmc.frontend.heap.values import (
     Abstract,
     BoundMethod,
     Const,
+    Function,
     Ref,
     Symbol,
 )
@@ -133,7 +137,11 @@ def extreme(name: str) -> Handler:
         first = given[0]
         is_lazy = isinstance(machine.cell(first), GeneratorCell)
         read = _items_by_value if key is None else items_of
-        items: list[Abstract] | Counted | None = list(given) if len(given) > 1 else read(machine, first)
+        items: list[Abstract] | Counted | None = None
+        if is_lazy and key is not None:
+            items = _unseen(machine, key, lambda: read(machine, first))
+        else:
+            items = list(given) if len(given) > 1 else read(machine, first)
         if items is None and not isinstance(first, Symbol):
             items = known_items(machine, first, f"its {name} is taken")
         value = items.value if isinstance(items, Counted) else first
@@ -183,6 +191,26 @@ def extreme(name: str) -> Handler:
         return pure(machine, f"{name}_by", listed)
 
     return extreme
+
+
+def _unseen(machine: Machine, key: Abstract, take: Callable[[], T]) -> T:
+    """Return ``take()``, the items. Raises ``InterleavedError`` where that changes what a function ``key`` reads."""
+    base = machine.state
+    machine.state = base.child()
+    found = take()
+    changed = machine.state.changed_since(base)
+    if isinstance(key, Function):
+        used = {node.id for node in ast.walk(key.definition.node) if isinstance(node, ast.Name)}
+        read: set[Place] = {(frame, name) for frame in key.frames for name in used}
+        held = [machine.state.get(place) for place in read if place in machine.state]
+        reached = reached_from(machine.state, [each for each in held if isinstance(each, Abstract)])
+    else:
+        read, reached = set(), reached_from(machine.state, [key])
+    if any(place in read or (place[0] if type(place) is tuple else place) in reached for place in changed):
+        raise InterleavedError
+    base.absorb(machine.state)
+    machine.state = base
+    return found
 
 
 def _quiet(machine: Machine, run: Callable[[], T]) -> T:

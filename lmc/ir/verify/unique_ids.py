@@ -13,7 +13,7 @@ from typing import Any
 
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import PyCallOp
-from lmc.ir.dialects.region_ops import CondOp, ConditionOp, LoopOp, YieldOp
+from lmc.ir.dialects.region_ops import ConditionOp, CondOp, LoopOp, YieldOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.types import BOOL
 

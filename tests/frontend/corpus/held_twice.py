@@ -233,3 +233,77 @@ def an_object_that_holds_itself(s, a):
         job.tags = job
         jobs.append(job)
     return [job.size for job in jobs]
+
+
+@case("", "e", stops="can't become one value")
+def a_list_held_twice_by_a_list_that_grows(s, a: str, b: str):
+    s += a
+    rows = [[a]] * 2
+    for row in rows:
+        if s.select("more", ["yes", "no"]) == "yes" and len(rows) < 4:
+            rows.append([b])
+        row.append(b)
+    return rows, [row is rows[0] for row in rows]
+
+
+@case("", "e", stops="can't become one value")
+def a_list_with_a_name_held_by_a_list_that_grows(s, a: str, b: str):
+    s += a
+    first = [a]
+    rows = [first, [b]]
+    for row in rows:
+        if s.select("more", ["yes", "no"]) == "yes" and len(rows) < 4:
+            rows.append([b])
+        first.append("x")
+        row.append("y")
+    return rows, first
+
+
+@case(["k", "ll"])
+def keys_that_read_what_the_items_change(s, words: list[str]):
+    seen = []
+
+    def kept(word):
+        seen.append(word)
+        return word
+
+    last = max((kept(word) for word in words), key=lambda _: len(seen))
+    best = max((s.gen(max_tokens=3, temperature=1.0) for _ in words), key=lambda text: len(text))
+    return last, best, seen
+
+
+@case(["a", "b", "c"], stops="code that it makes itself")
+def iterators_of_loops_behind_a_break(s, words: list[str]):
+    down, pairs, counted = list(words), list(words), list(words)
+    seen = []
+    for word in reversed(down):
+        seen.append((word, eval("1")))
+        down[:] = ["z"]
+    for word, other in zip(words, pairs, strict=False):
+        seen.append((word, other))
+        pairs.clear()
+    for index, word in enumerate(counted):
+        seen.append((index, word))
+        counted.pop()
+    return seen, s.text()
+
+
+@case(["a", "b", "c"], stops="code that it makes itself")
+def an_iterator_of_two_lists_behind_a_break(s, words: list[str]):
+    pairs = ["q", "r", "t"]
+    seen = []
+    for word, other in zip(words, pairs, strict=False):
+        seen.append((word, other, eval("1")))
+        pairs.clear()
+    return seen, s.text()
+
+
+@case(["a", "b", "c"], stops="while an iterator goes over it")
+def a_used_up_iterator_beside_a_loop_that_changes_its_list(s, words: list[str]):
+    xs = list(words)
+    for word in reversed(xs):
+        it = iter(xs)
+        seen = list(it)
+        xs[:] = ["z"]
+        s += word
+    return xs, seen, s.text()
