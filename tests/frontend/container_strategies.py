@@ -1,11 +1,11 @@
 """Random programs that alias, iterate, change and branch over containers and iterators at once."""
 
 import re
-from typing import Any
+from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from tests.frontend.strategies import Drawing
+from tests.frontend.strategies import Topic, Writer, programs_of
 
 MOST_ITEMS = 5  # of a list that a generated program makes longer: loops over it end
 
@@ -71,28 +71,25 @@ def last(items):
 
 """
 
-CONDITIONS = (
-    's.select("more", ["yes", "no"]) == "yes"',
-    '"e" in s.gen("g", max_tokens=2, temperature=1.0)',
-    "s.gen(dtype=bool, temperature=1.0)",
-    'len(s.gen("h", max_tokens=2, temperature=1.0)) > 3',
-)
-KINDS = ("texts", "lists", "rows", "dicts", "sets", "queues", "counters", "groups", "iterators", "pairs", "flags")
+KINDS = "lists", "rows", "dicts", "sets", "queues", "counters", "groups", "iterators", "pairs"
 
 
-class ContainerWriter(Drawing):
-    """Draws statements over the names that are bound so far; a name bound in an arm is used in that arm alone."""
+class Containers(Topic):
+    """Containers and iterators that are aliased, looked at and changed at once."""
 
-    def __init__(self, draw: Any) -> None:
-        super().__init__(draw)
-        self.names: dict[str, list[str]] = {kind: [] for kind in KINDS}
-        self.names["texts"] = ["a", "b"]
-        self.budget = draw(st.integers(5, 14))
+    SHOWN: ClassVar = {
+        **Topic.SHOWN,
+        **dict.fromkeys(("dicts", "queues", "counters", "groups"), "{}"),
+        "sets": "sorted({})",
+        "rows": "{0}, [row is {0}[0] for row in {0}]",
+        "iterators": "list({})",
+        "pairs": "list({})",
+    }
+
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
         self.of_rows = self.one_in(4)  # lists that hold one list in two places
         self.libraries = self.one_in(3)  # calls of which end most captures early
-        self.loops = 0
-        self.depth = 0
-        self.in_function = 0
 
     def known(self, kind: str) -> str:
         """A name of that kind, most likely one of the first, which the most aliases and iterators are of."""
@@ -102,8 +99,8 @@ class ContainerWriter(Drawing):
     # Expressions
 
     def text(self) -> str:
-        name = self.pick(*self.names["texts"][-3:], *self.names["texts"])
-        lists = self.names["lists"]
+        name = self.pick(*self.texts[-3:], *self.texts)
+        lists = self.lists
         options = [name, name, f"{name} + '!'", f"({name} + 'e')[:4]", "'k'"]
         if lists:
             xs = self.known("lists")
@@ -113,16 +110,16 @@ class ContainerWriter(Drawing):
     def condition(self) -> str:
         if self.one_in(4):
             return self.known_condition()
-        if self.names["flags"] and self.one_in(3):
+        if self.flags and self.one_in(3):
             return self.known("flags")
-        return self.pick(*CONDITIONS)
+        return self.asked()
 
     def known_condition(self) -> str:
-        name = self.pick(*self.names["texts"])
+        name = self.pick(*self.texts)
         options = [f"'e' in {name}", f"{name} == a", "n > 0", "len(words) > 1"]
         if self.names["sets"]:
             options += [f"{name} in {self.known('sets')}", f"any({self.known('sets')})"]
-        if self.names["lists"]:
+        if self.lists:
             xs = self.known("lists")
             options += [f"n > 5 and {xs} in {{'a', 'b'}}", f"n > 5 and {xs} in {{'a': 1}}"]
             options += [f"len({xs}) < {self.pick('2', '3', '4')}", xs, f"{name} in {xs}"]
@@ -130,8 +127,8 @@ class ContainerWriter(Drawing):
 
     def items(self) -> str:
         """An iterable of texts."""
-        options = ["words", "['u', 'v', 'w']", f"found({self.text()})", f"{self.pick(*self.names['texts'])}.split('e')"]
-        if self.names["lists"]:
+        options = ["words", "['u', 'v', 'w']", f"found({self.text()})", f"{self.pick(*self.texts)}.split('e')"]
+        if self.lists:
             xs, ys = self.known("lists"), self.known("lists")
             options = [
                 *[xs] * 8,
@@ -143,7 +140,7 @@ class ContainerWriter(Drawing):
                 f"sorted({xs})",
                 f"{xs}[1:]",
                 f"{xs} + {ys}",
-                f"(*{xs}, {self.pick(*self.names['texts'])})",
+                f"(*{xs}, {self.pick(*self.texts)})",
                 *self.of_libraries(
                     f"itertools.chain({xs}, {ys})",
                     f"itertools.islice({xs}, 3)",
@@ -151,11 +148,11 @@ class ContainerWriter(Drawing):
                     f"itertools.accumulate({xs})",
                 ),
                 f"map(str.upper, {xs})",
-                f"map(lambda q: q + {self.pick(*self.names['texts'])}, {xs})",
+                f"map(lambda q: q + {self.pick(*self.texts)}, {xs})",
                 f"filter(None, {xs})",
                 f"(q + '?' for q in {xs})",
-                f"(q for q in {xs} if q != {self.pick(*self.names['texts'])})",
-                f"[q for q in {xs} if {self.pick('q', self.pick(*CONDITIONS))}]",
+                f"(q for q in {xs} if q != {self.pick(*self.texts)})",
+                f"[q for q in {xs} if {self.pick('q', self.asked())}]",
                 f"{self.pick('shouted', 'shouted', 'careful')}({xs})",
                 *options[2:],
             ]
@@ -205,59 +202,41 @@ class ContainerWriter(Drawing):
 
     # Statements
 
-    def arm(self, most: int = 3) -> list[str]:
-        saved = {kind: list(names) for kind, names in self.names.items()}
-        self.depth += 1
-        lines: list[str] = []
-        for _ in range(self.draw(st.integers(1, most))):
-            self.budget -= 1
-            if self.budget < 0:
-                break
-            lines += self.statement()
-        self.depth -= 1
-        self.names = saved
-        return ["    " + line for line in lines or [self.write()]]
-
     def write(self) -> str:
         return f"s.append({self.text()})"
 
     def statement(self) -> list[str]:
-        if not self.names["lists"]:
+        if not self.lists:
             return self._list()
-        kinds = ["if"] * 6 + ["change"] * 8 + ["iterator"] * 3 + ["take"] * 3 + ["alias"] * 2
-        kinds += [
+        kinds = [
+            *["if"] * 6,
+            *["change"] * 8,
+            *["iterator", "take"] * 3,
+            "alias",
+            "alias",
             "list",
             "dict",
             "set",
             "rows",
-            "pairs",
-            "comprehension",
-            "flag",
-            "write",
-            "ask",
-            "helper",
-            "by_key",
-            "best",
-            "match",
         ]
-        kinds += self.of_libraries("queue", "counter", "group")
-        kinds += ["held_twice"] * 25 * self.of_rows
-        if not self.in_function:
+        kinds += ["pairs", "comprehension", "flag", "write", "ask", "helper", "by_key", "best", "match"]
+        kinds += [*self.of_libraries("queue", "counter", "group"), *["held_twice"] * 25 * self.of_rows]
+        if not self.functions:
             kinds += ["rebind"] * 3
         if self.loops < 2:
-            kinds += ["for"] * 6 + ["while", "while", "index", "each_row", "drain"]
-        if self.loops:
-            kinds += ["end"]
-        if self.depth:
-            kinds += ["leave"]
-        if not self.in_function and not self.depth:
-            kinds += ["inner"]
-        return getattr(self, f"_{self.pick(*kinds)}")()
+            kinds += [*["for"] * 6, "while", "while", "index", "each_row", "drain"]
+        kinds += ["end"] * bool(self.loops) + ["leave"] * bool(self.depth) + ["inner"] * (not self.depth)
+        return self.maker(*kinds)
 
-    def bind(self, kind: str, prefix: str, value: str) -> list[str]:
-        name = self.fresh(prefix)
-        self.names[kind].append(name)
-        return [f"{name} = {value}"]
+    def idle(self) -> list[str]:
+        return [self.write()]
+
+    def prelude(self) -> list[str]:
+        return [*self._list(), *(self._list() if self.one_in(2) else [])]
+
+    def ending(self) -> list[str]:
+        same = ", ".join(f"{xs} is {self.lists[0]}" for xs in self.lists[1:])
+        return [f"[{same}]", *super().ending()]
 
     def _list(self) -> list[str]:
         value = self.pick("[a]", "[a, b]", "['p', a, 'q']", "list(words)", "[]", "[a, b, 'x', a]")
@@ -290,7 +269,7 @@ class ContainerWriter(Drawing):
         return self.bind("groups", "g", "defaultdict(list)")
 
     def _flag(self) -> list[str]:
-        return self.bind("flags", "f", self.pick(*CONDITIONS))
+        return self.bind("flags", "f", self.asked())
 
     def _ask(self) -> list[str]:
         option = self.pick("max_tokens=2, temperature=1.0", "max_tokens=3")
@@ -311,20 +290,23 @@ class ContainerWriter(Drawing):
         return [self.write()]
 
     def _alias(self) -> list[str]:
-        kind = self.pick(*[kind for kind in KINDS[1:-1] if self.names[kind]])
+        kind = self.pick(*[kind for kind in KINDS if self.names[kind]])
         name = self.known(kind)
-        if self.one_in(4) and kind == "lists" and not self.in_function:
-            return [f"{self.known(kind)} = {name}"]
+        if self.one_in(4) and kind == "lists" and self.own(kind):
+            return [f"{self.pick(*self.own(kind))} = {name}"]
         if self.one_in(3) and kind == "lists":
             box, other = self.fresh("box"), self.known(kind)
-            self.names["lists"].append(f"{box}['k']")
+            self.lists.append(f"{box}['k']")
             return [f"{box} = {{'k': {name}, 'l': {other}}}"]
         return self.bind(kind, {"lists": "ys", "iterators": "jt"}.get(kind, kind[0] + "o"), name)
 
     def _rebind(self) -> list[str]:
         """Another container under a name that others may be aliases of, or that rounds of a loop carry."""
-        kind = self.pick(*[kind for kind in ("lists", "lists", "lists", "dicts", "sets") if self.names[kind]])
-        name, text = self.known(kind), self.text()
+        kinds = [kind for kind in ("lists", "lists", "lists", "dicts", "sets") if self.own(kind)]
+        if not kinds:
+            return self._list()
+        kind = self.pick(*kinds)
+        name, text = self.pick(*self.own(kind)), self.text()
         if kind == "dicts":
             return [f"{name} = {self.pick(f'{{**{name}, {text}: a}}', f'dict({name})', '{}', self.known('dicts'))}"]
         if kind == "sets":
@@ -371,7 +353,7 @@ class ContainerWriter(Drawing):
             (begun,) = self.bind("texts", "t", "'none'")
             return [
                 begun,
-                f"for {self.names['texts'][-1]} in {it}:",
+                f"for {self.texts[-1]} in {it}:",
                 f"    {self.pick('break', f'if {self.condition()}: break')}",
             ]
         value = self.pick(
@@ -399,7 +381,7 @@ class ContainerWriter(Drawing):
             f"{xs}.extend([{text}, 'y'])",
             f"{xs}[len({xs}):] = [{text}]",
             f"{xs}[:0] = [{text}]",
-            *([] if self.in_function and "[" not in xs else [f"{xs} += [{text}]", f"{xs} += ({text}, 'y')"]),
+            *([f"{xs} += [{text}]", f"{xs} += ({text}, 'y')"] if xs in self.own("lists") else []),
         )
         shrink = self.pick(
             f"if {xs}: {xs}.pop()",
@@ -411,12 +393,12 @@ class ContainerWriter(Drawing):
             f"{xs}.reverse()",
             f"{xs}[:] = [{text}]",
             f"{xs}[:] = {self.known('lists')}",
-            f"{xs}[:] = [q for q in {xs} if q != {self.pick(*self.names['texts'])}]",
+            f"{xs}[:] = [q for q in {xs} if q != {self.pick(*self.texts)}]",
             f"del {xs}[1:]",
             f"{xs}[1:2] = [{text}]",
             f"if {xs}: {xs}[0] = {text}",
             f"if {xs}: {xs}[-1] += '+'",
-            *([] if self.in_function and "[" not in xs else [f"{xs} *= {self.pick('0', '1')}"]),
+            *([f"{xs} *= {self.pick('0', '1')}"] if xs in self.own("lists") else []),
             f"drop({xs})",
             f"push({xs}, {text})",
             f"front({xs}, {text})",
@@ -434,7 +416,7 @@ class ContainerWriter(Drawing):
             f"{rows}[-1] = [{text}]",
             f"{rows}[0] += [{text}]",
             f"{rows}.insert(0, {rows}[-1])",
-            f"{rows} += [[{text}]] * 2" if not self.in_function else "pass",
+            f"{rows} += [[{text}]] * 2" if not self.functions else "pass",
             f"{rows}.extend(twice([{text}]))",
             f"{rows}[0] = {rows}[-1] = [{text}]",
         )
@@ -444,7 +426,7 @@ class ContainerWriter(Drawing):
         d, text = self.known("dicts"), self.text()
         change = self.pick(
             f"{d}['p'] = {text}",
-            f"{d}[{self.pick(*self.names['texts'])}] = {text}",
+            f"{d}[{self.pick(*self.texts)}] = {text}",
             f"{d}.pop('p', None)",
             f"{d}.setdefault('m', {text})",
             f"{d}.update(p={text}, z='z')",
@@ -466,7 +448,7 @@ class ContainerWriter(Drawing):
             [f"{seen}.discard(a)"],
             [f"{seen}.clear()"],
             [f"{seen}.{change}({other})"],
-            [f"{seen} {self.pick('|=', '&=', '-=', '^=')} {self.known('sets')}" if not self.in_function else "pass"],
+            [f"{seen} {self.pick('|=', '&=', '-=', '^=')} {self.known('sets')}" if not self.functions else "pass"],
             self.bind("sets", "seen", f"{seen}.{name}({other})"),
             self.bind("sets", "seen", f"set().union({other}, {seen})"),
             self.bind("flags", "f", f"{seen}.{test}({other})"),
@@ -496,77 +478,46 @@ class ContainerWriter(Drawing):
             return self.bind("lists", "xs", f"{g}[{text}]")
         return [f"{g}[{self.text()}].append({text})"]
 
-    def _if(self) -> list[str]:
-        lines = [f"if {self.condition()}:", *self.arm()]
-        if self.one_in(3):
-            lines += ["else:", *self.arm(2)]
-        return lines
-
     def _for(self) -> list[str]:
-        item, lines = self.fresh("x"), []
-        if self.one_in(3):
-            lines = [f"for {self.fresh('i')}, {item} in {self.pairs()}:"]
-        else:
-            lines = [f"for {item} in {self.items()}:"]
-        self.names["texts"].append(item)
-        self.loops += 1
-        lines += self.arm(4)
-        self.loops -= 1
-        self.names["texts"].remove(item)
-        if self.one_in(5):
-            lines += ["else:", *self.arm(1)]
-        return lines
+        if not self.one_in(3):
+            return super()._for()
+        item = self.fresh("x")
+        return [
+            f"for {self.fresh('i')}, {item} in {self.pairs()}:",
+            *self.arm(4, loop=True, texts=item),
+            *self.otherwise(),
+        ]
 
     def _while(self) -> list[str]:
+        if self.one_in(2):
+            return super()._while()
         counter = self.fresh("k")
-        most = self.pick("3", "2", "4")
-        test = self.pick(self.known("lists"), self.condition(), f"len({self.known('lists')}) < 4")
-        if self.names["queues"] and self.one_in(2):
-            test = self.known("queues")
-        self.loops += 1
-        body = self.arm(4)
-        self.loops -= 1
-        return [f"{counter} = 0", f"while {counter} < {most} and {test}:", f"    {counter} += 1", *body]
+        xs = self.known("lists")
+        test = self.pick(xs, f"len({xs}) < 4", *[self.known("queues")] * 2 * bool(self.names["queues"]))
+        head = f"while {counter} < {self.pick('3', '2', '4')} and {test}:"
+        return [f"{counter} = 0", head, f"    {counter} += 1", *self.arm(4, loop=True)]
 
     def _index(self) -> list[str]:
         xs, at, item = self.known("lists"), self.fresh("at"), self.fresh("x")
-        self.names["texts"].append(item)
-        self.loops += 1
-        body = self.arm()
-        self.loops -= 1
-        self.names["texts"].remove(item)
-        return [
-            f"{at} = 0",
-            f"while {at} < len({xs}) and {at} < 4:",
-            f"    {item} = {xs}[{at}]",
-            f"    {at} += 1",
-            *body,
-        ]
+        head = f"while {at} < len({xs}) and {at} < 4:"
+        body = self.arm(loop=True, texts=item)
+        return [f"{at} = 0", head, f"    {item} = {xs}[{at}]", f"    {at} += 1", *body]
 
     def _each_row(self) -> list[str]:
         if not self.names["rows"]:
             return self._rows()
         row, rows = self.fresh("row"), self.known("rows")
         source = self.pick(rows, rows, f"reversed({rows})", f"iter({rows})", f"{rows}[:2]")
-        self.names["lists"].insert(0, row)
-        self.loops += 1
-        body = self.arm()
-        self.loops -= 1
-        self.names["lists"].remove(row)
-        return [f"for {row} in {source}:", *body]
+        return [f"for {row} in {source}:", *self.arm(loop=True, lists=row)]
 
     def _drain(self) -> list[str]:
         """A loop that takes one item after the other from an iterator."""
         if not self.names["iterators"]:
             return self._iterator()
         it, item, counter = self.known("iterators"), self.fresh("x"), self.fresh("k")
-        self.names["texts"].append(item)
-        self.loops += 1
-        body = self.arm()
-        self.loops -= 1
-        self.names["texts"].remove(item)
+        body = self.arm(loop=True, texts=item)
         test = self.pick(f"({item} := next({it}, ''))", f"{counter} < 3 and ({item} := next({it}, ''))")
-        if self.in_function or self.one_in(2):
+        if self.functions or self.one_in(2):
             body = [f"    {item} = next({it}, '')", f"    if not {item}: break", *body]
             test = f"{counter} < 4"
         return [
@@ -630,11 +581,7 @@ class ContainerWriter(Drawing):
             f"({item}, {text})", f"({text}, 1)", f"(1, ({item}, {text}))", f"{item}", f"({item}, 2, {best})"
         )
         test = self.pick(self.condition(), f"{best} is None", f"not {best}", f"len(str({best})) < 9")
-        self.names["texts"].append(item)
-        self.loops += 1
-        body = self.arm(2) if self.loops < 3 and self.one_in(2) else []
-        self.loops -= 1
-        self.names["texts"].remove(item)
+        body = self.arm(2, loop=True, texts=item) if self.loops < 2 and self.one_in(2) else []
         lines = [f"{best} = {first}", f"for {item} in {self.items()}:", f"    if {test}: {best} = {made}", *body]
         value = self.pick(f"str({best})", f"str({best}[0]) if {best} else 'none'", f"str({best} == ({text}, 1))")
         return [*lines, *self.bind("texts", "t", value)]
@@ -658,18 +605,11 @@ class ContainerWriter(Drawing):
             lines += ["    " + line for line in self.arm(2)]
         return [*lines, "    case _:", *["    " + line for line in self.arm(1)]]
 
-    def _end(self) -> list[str]:
-        return [f"if {self.condition()}: {self.pick('break', 'break', 'continue')}"]
-
-    def _leave(self) -> list[str]:
-        value = self.pick(self.text(), f"({self.known('lists')}, {self.text()})")
-        return [f"if {self.condition()}: return {value}"]
-
     def _comprehension(self) -> list[str]:
         xs = self.known("lists")
         made = self.pick("q + '!'", f"push({xs}, q)", f"(ask_and_push(s, {xs}, q), q)[1]", f"drop({xs})")
         source = self.pick(xs, xs, self.items())
-        test = self.pick("", "", " if q", f" if {self.pick(*CONDITIONS)}", f" if {xs}")
+        test = self.pick("", "", " if q", f" if {self.asked()}", f" if {xs}")
         if self.one_in(4):
             form = self.pick("any({} == b {})", "all({} != b {})", "max(({} {}), default='none')", "'-'.join({} {})")
             return self.bind("texts", "t", f"str({form.format(made, f'for q in {source}{test}')})")
@@ -681,41 +621,7 @@ class ContainerWriter(Drawing):
         call = self.pick(f"str(ask_and_push(s, {xs}, {text}))", f"drop({xs})", f"push({xs}, {text})", f"last({xs})")
         return self.bind("texts", "t", call)
 
-    def _inner(self) -> list[str]:
-        name = self.fresh("step")
-        self.in_function += 1
-        saved, self.loops = self.loops, 0
-        self.names["texts"].append("z")
-        body = self.arm()
-        self.names["texts"].remove("z")
-        self.in_function -= 1
-        self.loops = saved
-        lines = [f"def {name}(z):", *body, f"    return {self.text()}"]
-        xs = self.known("lists")
-        call = self.pick(f"{name}(a)", f"[{name}(w) for w in {xs}][:1]", f"list(map({name}, {xs}))[:1]")
-        return [*lines, *self.bind("texts", "t", f"str({call})")]
 
-    def function(self) -> str:
-        body = ["s += a", *self._list()]
-        if self.draw(st.booleans()):
-            body += self._alias()
-        while self.budget > 0:
-            self.budget -= 1
-            body += self.statement()
-        names = self.names
-        parts = [f"[{', '.join(names['texts'])}]", f"[{', '.join(names['lists'])}]", f"[{', '.join(names['dicts'])}]"]
-        parts += [f"[{', '.join(f'sorted({seen})' for seen in names['sets'])}]"]
-        parts += [f"[{', '.join(names['rows'])}]"]
-        parts += [f"[{', '.join((*names['queues'], *names['counters'], *names['groups']))}]"]
-        parts += [f"[{', '.join(f'list({it})' for it in (*names['iterators'], *names['pairs']))}]"]
-        parts += [f"[{', '.join(f'[row is {rows}[0] for row in {rows}]' for rows in names['rows'])}]"]
-        lists = names["lists"]
-        parts += [f"[{', '.join(f'{xs} is {lists[0]}' for xs in lists[1:])}]"]
-        lines = ["def program(s, a: str, b: str, n: int, words: list[str]):", *("    " + line for line in body)]
-        return "\n".join([*lines, f"    return {', '.join(parts)}, s.text()[-9:]"]) + "\n"
-
-
-@st.composite
-def container_programs(draw: Any) -> str:
+def container_programs() -> st.SearchStrategy[str]:
     """Source of a function ``program(s, a, b, n, words)`` with containers that change while it looks at them."""
-    return ContainerWriter(draw).function()
+    return programs_of(Containers, budget=(5, 14))

@@ -1,10 +1,11 @@
 """Random programs about handles: branches of known and unknown number, copies that move, sub-programs, misuse."""
 
-from typing import Any
+from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from tests.frontend.loop_strategies import LOOPS_HEADER, LoopWriter
+from tests.frontend.loop_strategies import LOOPS_HEADER, Loops
+from tests.frontend.strategies import MOST_ITEMS, Names, Writer, programs_of
 
 HANDLES_HEADER = (
     LOOPS_HEADER
@@ -40,47 +41,28 @@ def raising(s, text: str):
 _LEAST = "{}['x']", "{}.get('x', 'none')", "{}.get('y', '-')"
 
 
-class HandleWriter(LoopWriter):
-    """Draws what programs do with handles; each loop ends after a few rounds."""
+class Handles(Loops):
+    """What programs do with handles: branches, copies, containers of them, sub-programs, misuse."""
 
-    def __init__(self, draw: Any) -> None:
-        super().__init__(draw)
-        self.arrays: list[tuple[str, str]] = []
-        self.groups: list[str] = []
-        self.pools: list[str] = []
-        self.tables: list[str] = []
+    SHOWN: ClassVar = {
+        **Loops.SHOWN,
+        "states": "{}.text()[-30:]",
+        "teams": "[q.text()[-30:] for q in {}]",
+        "branches": "[q.text()[-30:] for q in {}]",
+        "pools": "[(q.text()[-30:], t) for q, t in {}]",
+        "maps": "{{k: q.text()[-30:] for k, q in {}.items()}}",
+    }
+    teams, branches, pools, maps = Names(), Names(), Names(), Names()
 
-    def statement(self) -> list[str]:
-        if self.clear:
-            self.maybe.clear()
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
+        self.sizes: dict[str, str] = {}
+
+    def kinds(self) -> list[str]:
         kinds = [*["branches"] * 4, *["go_over"] * 6, *["move"] * 3, *["group", "of_group"] * 2, "loop", "loop", "if"]
-        kinds += ["pool", *["of_pool"] * 6, "table", *["of_table"] * 3]
-        kinds += [
-            "sub",
-            "sub",
-            "misuse",
-            "misuse",
-            "gen",
-            "append",
-            "copy",
-            "alias",
-            "rebind",
-            "choice",
-            "list",
-            "grow",
-        ]
-        kinds += ["read_branches", "read_branches", "by_key", "named"]
-        if self.depth:
-            kinds += ["leave"]
-        if self.loops:
-            kinds += ["end"]
-        return getattr(self, f"_{self.pick(*kinds)}")()
-
-    def arm(self, indent: int = 4) -> list[str]:
-        held = list(self.arrays), list(self.groups), list(self.pools), list(self.tables)
-        lines = super().arm(indent)
-        self.arrays, self.groups, self.pools, self.tables = held
-        return lines
+        kinds += ["pool", *["of_pool"] * 6, "table", *["of_table"] * 3, *["sub", "misuse"] * 2, "gen", "append", "copy"]
+        kinds += ["alias", "rebind", "choice", "list", "grow", *["read_branches"] * 2, "by_key", "named"]
+        return kinds + ["leave"] * bool(self.depth) + ["end"] * bool(self.loops)
 
     def _named(self) -> list[str]:
         """Generations whose names are known texts of a list of unknown length."""
@@ -127,20 +109,22 @@ class HandleWriter(LoopWriter):
             f"len({text}[:2])",
             f"{state}.gen(dtype=int, max_tokens=2) % 3",
         )
-        self.arrays.append((name, count))
+        self.branches.append(name)
+        self.sizes[name] = count
         lines = [f"{name} = {state}.fork({count})"]
         if count.startswith("len(") and self.one_in(3):
             items = count[4:-1]
             lines = [f"{name} = {state}.fork({count}) if {items} else {self.pick('[]', f'[{state}]', '()')}"]
-        return [*lines, *self._go_over()] if self.draw(st.booleans()) else lines
+        return [*lines, *self._go_over()] if self.one_in(2) else lines
 
     def _go_over(self) -> list[str]:
-        if not self.arrays or self.loops >= 2 or self.functions:
+        if not self.branches or self.loops >= 2 or self.functions:
             return self._branches()
-        name, count = self.pick(*self.arrays)
+        name = self.pick(*self.branches)
+        count = self.sizes[name]
         branch = self.fresh("h")
         form = self.pick("plain", "plain", "enumerate", "zip", "zip", "range", "nested")
-        around = list(self.texts), list(self.states), list(self.arrays)
+        around = list(self.texts)
         if form == "plain":
             head = f"for {branch} in {name}:"
         elif form == "enumerate":
@@ -155,25 +139,25 @@ class HandleWriter(LoopWriter):
         elif form == "range":
             number = self.fresh("i")
             head = f"for {number} in range({self.pick('len(' + name + ')', count if 'gen' not in count else '0')}):"
-            branch = f"{name}[{number}]" if self.draw(st.integers(0, 3)) else name + "[-1]"
+            branch = f"{name}[{number}]" if not self.one_in(4) else name + "[-1]"
         else:
             number, item = self.fresh("i"), self.fresh("w")
             head = f"for {number}, ({branch}, {item}) in enumerate(zip({name}, words)):"
             self.texts.append(f"str({item})")
         body = self._branch_body(branch)
-        self.texts, self.states, self.arrays = around
+        self.names["texts"] = around
         return [head, *("    " + line for line in body)]
 
     def _branch_body(self, branch: str) -> list[str]:
         lines: list[str] = []
-        for _ in range(self.draw(st.integers(1, 3))):
+        for _ in range(self.pick(1, 2, 3)):
             lines += self._in_branch(branch)
         return lines
 
     def _in_branch(self, branch: str) -> list[str]:
         text = self.text(0)
         name = self.fresh("t")
-        own = [each for each in self.lists if each != "words"]
+        own = self.lists
         options = [
             [f"{branch}.append({text})"],
             [f"{branch}.gen('x', max_tokens=2, temperature=1.0)"],
@@ -196,7 +180,8 @@ class HandleWriter(LoopWriter):
             [f"if len({branch}.get('x', '')) > 3: continue"],
         ]
         if own:
-            options += [[f"{self.pick(*own)}.append({branch}.gen('x', max_tokens=1))"]] * 2
+            grown = self.pick(*own)
+            options += [[f"if len({grown}) < {MOST_ITEMS}: {grown}.append({branch}.gen('x', max_tokens=1))"]] * 2
         if self.one_in(8):
             options.append([f"if {branch}.gen('z', max_tokens=1) > 'r': break"])
         if own and self.one_in(6):
@@ -204,35 +189,38 @@ class HandleWriter(LoopWriter):
         return self.pick(*options)
 
     def _read_branches(self) -> list[str]:
-        if not self.arrays or self.functions:
+        if not self.branches or self.functions:
             return self._branches()
-        name, _ = self.pick(*self.arrays)
+        name = self.pick(*self.branches)
         made, one = self.fresh("l"), self.fresh("t")
-        form = self.draw(st.integers(0, 5))
+        form = self.pick(*range(6))
         if form == 0:
-            return [f"try: {one} = str({name}['x'])", f"except KeyError as e: {one} = 'missing'", *self._known(one)]
+            return self.told(one, [f"try: {one} = str({name}['x'])", f"except KeyError as e: {one} = 'missing'"])
         if form == 1:
-            return [
-                f"try: {one} = {name}[{self.pick('0', '-1', '1', 'n')}].get('x', '-')",
-                f"except IndexError as e: {one} = 'none'",
-                *self._known(one),
-            ]
+            return self.told(
+                one,
+                [
+                    f"try: {one} = {name}[{self.pick('0', '-1', '1', 'n')}].get('x', '-')",
+                    f"except IndexError as e: {one} = 'none'",
+                ],
+            )
         if form == 2:
-            return [f"{one} = str(len({name}))", *self._known(one)]
+            return self.told(one, [f"{one} = str(len({name}))"])
         read = self.pick(*_LEAST[1:]).format("q")
         if form == 3:
-            return [f"{one} = '|'.join({read} for q in {name})[:9]", *self._known(one)]
+            return self.told(one, [f"{one} = '|'.join({read} for q in {name})[:9]"])
         self.lists.append(made)
         return [f"{made} = [{self.pick(read, 'q.gen(max_tokens=1)', 'q.text()[-3:]')} for q in {name}]"]
 
-    def _known(self, name: str) -> list[str]:
-        self.texts.append(name)
-        return []
+    def told(self, name: str, lines: list[str]) -> list[str]:
+        """``lines``, which bind a text of that name or none."""
+        self.texts.extend([name] * any(f"{name} = " in line for line in lines))
+        return lines
 
     # Handles that move
 
     def _move(self) -> list[str]:
-        own = [state for state in self.states if state != "s"]
+        own = self.own("states")
         if self.functions:
             return self._gen()
         if not own or self.one_in(4):
@@ -255,7 +243,7 @@ class HandleWriter(LoopWriter):
         if self.functions or self.depth:
             return self._gen()
         name, state = self.fresh("g"), self.pick(*self.states)
-        self.groups.append(name)
+        self.teams.append(name)
         return [
             self.pick(
                 f"{name} = [{state}.copy() for _ in range(2)]",
@@ -265,16 +253,16 @@ class HandleWriter(LoopWriter):
         ]
 
     def _of_group(self) -> list[str]:
-        if not self.groups or self.functions:
+        if not self.teams or self.functions:
             return self._group()
-        name, one = self.pick(*self.groups), self.fresh("t")
+        name, one = self.pick(*self.teams), self.fresh("t")
         number = self.pick(
             "0", "1", "-1", f"len({self.pick(*self.texts)}) % 2", f"{{'yes': 0}}.get({self.pick(*self.texts)}, 1)"
         )
-        return self.pick(
+        lines = self.pick(
             [f"{name}[{number}].append({self.text(0)})"],
             [f"{name}[{number}] += {self.text(0)}"],
-            [f"{one} = {name}[{number}].gen('x', max_tokens=1)", *self._known(one)],
+            [f"{one} = {name}[{number}].gen('x', max_tokens=1)"],
             [f"{name}[0], {name}[1] = {name}[1], {name}[0]"],
             [f"{name}[0] = {name}[1].copy()"],
             [f"for q in {name}: q.gen('x', max_tokens=1, temperature=1.0)"],
@@ -282,6 +270,7 @@ class HandleWriter(LoopWriter):
             [f"{one}_best = max({name}, key=lambda q: q.get('x', ''))", f"{one}_best.append('best')"],
             [f"{one}_least = sorted({name}, key=lambda q: q.text()[-3:])[0]", f"{one}_least += 'first'"],
         )
+        return self.told(one, lines)
 
     # Containers of states whose sizes differ between the ways through a condition
 
@@ -321,33 +310,34 @@ class HandleWriter(LoopWriter):
             f"{name} = sorted({name}, key=lambda q: q[1])[:2]",
             f"{name}.sort(key=lambda q: q[1])",
         )
-        if self.draw(st.integers(0, 2)):
+        if not self.one_in(3):
             return [f"if {self.condition(0)}: {change}"]
-        return self.pick(
+        lines = self.pick(
             [change],
             [f"for q, t in {name}[:3]: q.append(t)"],
             [f"for q, t in list({name})[:3]:", f"    if t > 'h': {name}.append((q.copy(), q.gen('x', max_tokens=1)))"],
-            [f"{one} = '|'.join(t + q.get('x', '') for q, t in {name})[-9:]", *self._known(one)],
-            [f"{one} = str(len({name}))", *self._known(one)],
-            [f"{one} = 'some' if {name} else 'none'", *self._known(one)],
+            [f"{one} = '|'.join(t + q.get('x', '') for q, t in {name})[-9:]"],
+            [f"{one} = str(len({name}))"],
+            [f"{one} = 'some' if {name} else 'none'"],
             [f"if {name}: {name}[{self.pick('0', '-1')}][0].append('z')"],
-            [f"try: {one} = {name}[1][0].gen('x', max_tokens=1)", f"except IndexError: {one} = '-'", *self._known(one)],
+            [f"try: {one} = {name}[1][0].gen('x', max_tokens=1)", f"except IndexError: {one} = '-'"],
             [f"effect({name} is {other}, any(q[0] is s for q in {name}))"],
-            [f"{one} = max({name}, key=lambda q: q[1], default=(s, ''))[1]", *self._known(one)],
+            [f"{one} = max({name}, key=lambda q: q[1], default=(s, ''))[1]"],
         )
+        return self.told(one, lines)
 
     def _table(self) -> list[str]:
         if self.functions:
             return self._gen()
         name, state = self.fresh("m"), self.pick(*self.states)
-        self.tables.append(name)
+        self.maps.append(name)
         one, two = f"'a': {state}", f"'b': {state}.copy()"
         return [f"{name} = {self.pick('{}', '{' + one + '}', '{' + one + ', ' + two + '}')}"]
 
     def _of_table(self) -> list[str]:
-        if not self.tables or self.functions or self.loops:
+        if not self.maps or self.functions or self.loops:
             return self._table()
-        name, state, one = self.pick(*self.tables), self.pick(*self.states), self.fresh("t")
+        name, state, one = self.pick(*self.maps), self.pick(*self.states), self.fresh("t")
         key = self.pick("'a'", "'b'", "'c'")
         change = self.pick(
             f"{name}[{key}] = {state}",
@@ -357,17 +347,18 @@ class HandleWriter(LoopWriter):
             f"{name}.setdefault({key}, {state}).append('t')",
             f"{name}.update({{{key}: {state}}})",
         )
-        if self.draw(st.integers(0, 2)):
+        if not self.one_in(3):
             return [f"if {self.condition(0)}: {change}"]
-        return self.pick(
+        lines = self.pick(
             [change],
             [f"for k in {name}: {name}[k].append(k)"],
             [f"for k, q in {name}.items(): q.gen('x', max_tokens=1)"],
-            [f"{one} = ''.join({name})", *self._known(one)],
-            [f"{one} = {name}[{key}].text()[-3:] if {key} in {name} else '-'", *self._known(one)],
-            [f"try: {one} = {name}[{key}].gen('x', max_tokens=1)", f"except KeyError: {one} = '-'", *self._known(one)],
-            [f"{one} = {name}.get({key}, s).get('x', '')", *self._known(one)],
+            [f"{one} = ''.join({name})"],
+            [f"{one} = {name}[{key}].text()[-3:] if {key} in {name} else '-'"],
+            [f"try: {one} = {name}[{key}].gen('x', max_tokens=1)", f"except KeyError: {one} = '-'"],
+            [f"{one} = {name}.get({key}, s).get('x', '')"],
         )
+        return self.told(one, lines)
 
     # Programs and misuse
 
@@ -386,7 +377,7 @@ class HandleWriter(LoopWriter):
         lines = [f"{name} = {call}"]
         if self.one_in(3):
             lines = [f"try: {name} = {raised}", f"except ValueError as e: {name} = str(e)[:6]"]
-            if self.draw(st.booleans()):
+            if self.one_in(2):
                 lines.append("finally: effect('end')")
         self.texts.append(name)
         return lines
@@ -419,18 +410,7 @@ class HandleWriter(LoopWriter):
             f"except {self.pick('CaptureError', 'Exception', '(KeyError, Exception)')} as e: {name} = e.args[0][-30:]",
         ]
 
-    def function(self, length: int) -> str:
-        lines = super().function(length).splitlines()
-        states = ", ".join(f"{name}.text()[-30:]" for name in dict.fromkeys(self.states))
-        groups = ", ".join(
-            f"[q.text()[-30:] for q in {name}]" for name in self.groups + [name for name, _ in self.arrays]
-        )
-        pools = ", ".join(f"[(q.text()[-30:], t) for q, t in {name}]" for name in self.pools)
-        tables = ", ".join(f"{{k: q.text()[-30:] for k, q in {name}.items()}}" for name in self.tables)
-        return "\n".join([*lines[:-1], f"{lines[-1]}, [{states}], [{groups}], [{pools}], [{tables}]"]) + "\n"
 
-
-@st.composite
-def handle_programs(draw: Any) -> str:
+def handle_programs() -> st.SearchStrategy[str]:
     """Source of a function ``program(s, a, b, n, words)`` that forks, copies and hands on states."""
-    return HandleWriter(draw).function(draw(st.integers(2, 8)))
+    return programs_of(Handles, budget=(26, 26), length=(2, 8))

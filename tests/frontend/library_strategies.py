@@ -1,11 +1,11 @@
 """Random programs that process texts, numbers and lists with the standard library, as ordinary programs do."""
 
 import re
-from typing import Any
+from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from tests.frontend.strategies import MOST_ITEMS, Drawing
+from tests.frontend.strategies import MOST_ITEMS, Topic, programs_of
 
 LIBRARY_HEADER = """
 import base64
@@ -37,8 +37,8 @@ from tests.frontend.harness import effect
 
 LOG = logging.getLogger("lmc.test.programs")
 WORD = re.compile(r"[a-z]+", re.IGNORECASE)
-PAIR = re.compile(r"(\\w)(\\W)?")
-TABLE = str.maketrans("ae", "ea", "x")
+MARK = re.compile(r"(\\w)(\\W)?")
+SWAPS = str.maketrans("ae", "ea", "x")
 
 
 @tool(effect="reads")
@@ -64,7 +64,7 @@ _TEXTS: dict[str, str] = {
         {T}.partition(",")[2]
         {T}.center({S}, "*")
         {T}.zfill({S})
-        {T}.translate(TABLE)
+        {T}.translate(SWAPS)
         {T}.casefold().swapcase()
         {T}[:{S}]
         ({T} * {S})
@@ -117,7 +117,7 @@ _TEXTS: dict[str, str] = {
         str(Decimal({N}) / 4)
         str(Fraction({N}, 3))
         (re.search(r"\\w+", {T}) or re.search("z", "z")).group()
-        PAIR.sub(r"<\\1>", {T})
+        MARK.sub(r"<\\1>", {T})
         chr(97 + {S})
         hex({N})
         ascii({T})
@@ -163,7 +163,7 @@ _TEXTS: dict[str, str] = {
         (date(2024, 1, 1) + timedelta(days={S})).weekday()
         RNG.randint(0, {S})
         RNG.choice({M})
-        (k).bit_length()
+        ({N}).bit_length()
         ({S} if {B} else {N})
         int(hasattr({T}, "upper"))
         json.loads("[1, 2]")[1]
@@ -268,98 +268,109 @@ _TEXTS: dict[str, str] = {
 }
 TEMPLATES = {kind: [line.strip() for line in text.splitlines() if line.strip()] for kind, text in _TEXTS.items()}
 LEAVES = {
-    "T": ["a", "b", "t", '"lit"', '"a, B c"', '"7"', '""'],
-    "N": ["n", "k", "3", "0", "-2"],
-    "F": ["n", "2.5", "k"],
+    "T": ["a", "b", '"lit"', '"a, B c"', '"7"', '""'],
+    "N": ["n", "3", "0", "-2"],
+    "F": ["n", "2.5"],
     "B": ["True", 'a == "x"'],
-    "W": ["words", "seen", 'a.split(",")', '["a", "bb"]'],
-    "M": ["nums", "[3, 1, 2]", "[n, 2]"],
+    "W": ["words", 'a.split(",")', '["a", "bb"]'],
+    "M": ["[3, 1, 2]", "[n, 2]"],
     "S": ["2", "1", "3", "len(a) % 5"],
 }
-GROWING = f"if len(seen) < {MOST_ITEMS}: "  # else a loop over ``seen`` may never end
+NAMES = {"T": "texts", "N": "numbers", "F": "numbers", "W": "lists", "M": "numberlists"}
 _HOLE = re.compile(r"\{([TNFBWMS])\}")
 
 
-class Writer(Drawing):
-    """Draws statements and expressions."""
+class Library(Topic):
+    """What ordinary programs do with texts, numbers and lists of them."""
 
-    def __init__(self, draw: Any) -> None:
-        super().__init__(draw)
-        self.lines: list[str] = []
+    SHOWN: ClassVar = {**Topic.SHOWN, **dict.fromkeys(("lists", "numberlists"), "list({})"), "values": "{}"}
+
+    def prelude(self) -> list[str]:
+        lines = ["RNG = random.Random(5)", *self.bind("texts", "t", "b"), *self.bind("numbers", "k", "1")]
+        lines += [*self.bind("lists", "seen", '["w"]'), *self.bind("numberlists", "nums", "[2, 1]")]
+        return [*lines, *self.bind("lists", "l", "list(words)")]
+
+    def beginning(self) -> list[str]:
+        return []
+
+    def ending(self) -> list[str]:
+        return []
 
     def expression(self, kind: str, depth: int = 2) -> str:
         """An expression that gives ``kind``."""
+        known = self.names[NAMES[kind]] if kind in NAMES else []
         if depth == 0 or kind not in TEMPLATES or self.one_in(5):
-            return self.pick(*LEAVES[kind])
+            return self.pick(*LEAVES[kind], *known[-2:], *known)
         template = self.pick(*TEMPLATES[kind])
         # In an f-string another quote is needed; there only names stand.
-        deeper = 0 if template.startswith('f"') else depth - 1
+        shown = template.startswith('f"')
         parts = _HOLE.split(template)
-        filled = [
+        return "".join(
             part.replace("{{", "{").replace("}}", "}")
             if index % 2 == 0
-            else self._name(part)
-            if template.startswith('f"')
-            else self.expression(part, deeper)
+            else self.name(part)
+            if shown
+            else self.expression(part, depth - 1)
             for index, part in enumerate(parts)
+        )
+
+    def name(self, kind: str) -> str:
+        return self.pick("3", "n % 4") if kind == "S" else self.pick(*self.names[NAMES[kind]])
+
+    def text(self) -> str:
+        return self.expression("T")
+
+    def condition(self) -> str:
+        return self.expression("B")
+
+    def items(self) -> str:
+        return self.expression("W")
+
+    def errors(self) -> str:
+        return self.pick("ValueError", "IndexError", "(ValueError, TypeError)", "Exception")
+
+    def statement(self) -> list[str]:
+        kinds = [*["bind"] * 8, "grow", "write", "gen", "call", "if", "for", "try", "found", "value"]
+        return self.maker(*kinds, *["end"] * bool(self.loops), *["leave"] * (self.depth > 1))
+
+    def _bind(self) -> list[str]:
+        kind = self.pick("T", "T", "T", "N", "M", "W")
+        own, value = self.own(NAMES[kind]), self.expression(kind)
+        if kind == "T" and self.loops:
+            value = f"({value})[:99]"
+        return (
+            [f"{self.pick(*own)} = {value}"] if own and self.one_in(2) else self.bind(NAMES[kind], kind.lower(), value)
+        )
+
+    def grow(self, text: str) -> str:
+        """A line that makes a list longer; else a loop over it may never end."""
+        xs = self.pick(*self.lists)
+        return f"if len({xs}) < {MOST_ITEMS}: {xs}.append({text})"
+
+    def _grow(self) -> list[str]:
+        return [self.grow(self.text())]
+
+    def _write(self) -> list[str]:
+        return [f"s.append({self.text()})" if self.functions else f"s += {self.text()}"]
+
+    def _gen(self) -> list[str]:
+        return self.bind("texts", "t", 's.gen("x", max_tokens=3)')
+
+    def _call(self) -> list[str]:
+        xs = self.pick(*self.lists)
+        return [self.pick(f'LOG.debug("%s", {self.pick(*self.texts)})', f"RNG.shuffle({xs})", f"{xs}.sort(key=len)")]
+
+    def _found(self) -> list[str]:
+        name = self.fresh("m")
+        return [
+            f"if ({name} := MARK.search({self.text()})) is not None:",
+            f"    {self.grow(f'{name}.group(1) + str({name}.start())')}",
         ]
-        return "".join(filled)
 
-    def _name(self, kind: str) -> str:
-        return self.pick(*{"T": ["a", "t"], "N": ["n", "k"], "F": ["n"], "S": ["3", "k % 4"]}[kind])
-
-    def block(self, indent: str, budget: int) -> None:
-        """Some statements."""
-        for _ in range(self.draw(st.integers(1, budget))):
-            self.statement(indent, budget)
-
-    def statement(self, indent: str, budget: int) -> None:
-        """One statement."""
-        kind = self.draw(st.integers(0, 15))
-        put = lambda text: self.lines.append(indent + text)  # noqa: E731
-        if kind < 4:
-            put(f"t = {self.expression('T')}")
-        elif kind == 4:
-            put(f"k = {self.expression('N')}")
-        elif kind == 5:
-            put(f"{GROWING}seen.append({self.expression('T')})")
-        elif kind == 6:
-            put(f"nums = {self.expression('M')}")
-        elif kind == 7:
-            put(f"seen = {self.expression('W')}")
-        elif kind == 8:
-            put(f"s += {self.expression('T')}")
-        elif kind == 9:
-            put('t = s.gen("x", max_tokens=3)')
-        elif kind == 10:
-            put(self.pick('LOG.debug("%s", t)', "RNG.shuffle(seen)", "seen.sort(key=len)"))
-        elif kind == 11 and budget > 1:
-            put(f"if {self.expression('B')}:")
-            self.block(indent + "    ", budget - 1)
-        elif kind == 12 and budget > 1:
-            put(f"for t in {self.expression('W')}:")
-            self.block(indent + "    ", budget - 1)
-        elif kind == 13 and budget > 1:
-            put("try:")
-            self.block(indent + "    ", budget - 1)
-            error = self.pick("ValueError", "IndexError", "(ValueError, TypeError)", "Exception")
-            put(f"except {error} as error:")
-            put(f"    {GROWING}seen.append(type(error).__name__)")
-        elif kind == 14:
-            put(f"if (m := PAIR.search({self.expression('T')})) is not None:")
-            put(f"    {GROWING}seen.append(m.group(1) + str(m.start()))")
-        else:
-            put(f"x = {self.expression(self.pick(*'TNFBWM'))}")
+    def _value(self) -> list[str]:
+        return self.bind("values", "x", self.expression(self.pick(*"TNFBWM")))
 
 
-@st.composite
-def library_programs(draw: Any) -> str:
-    """The source of a program ``program(s, a, b, n, words)``."""
-    writer = Writer(draw)
-    writer.block("    ", 5)
-    body = "\n".join(writer.lines)
-    return (
-        "def program(s, a: str, b: str, n: int, words: list[str]):\n"
-        '    RNG = random.Random(5)\n    t, k, seen, nums, x = b, 1, ["w"], [2, 1], None\n    words = list(words)\n'
-        f"{body}\n    return t, k, list(seen), list(nums), x\n"
-    )
+def library_programs() -> st.SearchStrategy[str]:
+    """Source of a function ``program(s, a, b, n, words)``."""
+    return programs_of(Library, budget=(3, 14))

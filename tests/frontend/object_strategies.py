@@ -4,11 +4,11 @@ Special methods of the classes log effects. ``reset`` puts the objects of the mo
 in the place of some, ``left`` tells what a run left behind in them.
 """
 
-from typing import Any
+from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from tests.frontend.strategies import Drawing
+from tests.frontend.strategies import Topic, Writer, programs_of
 
 OBJECTS_HEADER = """
 import enum
@@ -210,7 +210,7 @@ BOX = Box("outer", 2)
 WIDE = Wide("wider")
 NOTE = Note("noted", ["t"])
 LINES = ["l"]
-TABLE = {"k": "v"}
+WAYS = {"k": "v"}
 PRICES = {"e": 1.5, "k": 2.0, "": -0.0}
 NAMES = ["e", "yes"]
 MAKERS = {"yes": str.upper, "no": str.strip}
@@ -232,8 +232,8 @@ def reset():
     vars(NOTE).update(text="noted", tags=KEPT[2], count=0, box=None)
     LAST.clear()
     LINES[:] = ["l"]
-    TABLE.clear()
-    TABLE["k"] = "v"
+    WAYS.clear()
+    WAYS["k"] = "v"
     ROWS[:] = KEPT[3:]
 
 
@@ -243,11 +243,11 @@ def exchange():
 
 
 def left():
-    return [vars(BOX), vars(WIDE), repr(vars(NOTE)), LINES, TABLE, ROWS, COUNT, *[repr(vars(note)) for note in LAST]]
+    return [vars(BOX), vars(WIDE), repr(vars(NOTE)), LINES, WAYS, ROWS, COUNT, *[repr(vars(note)) for note in LAST]]
 
 
 @tool(effect="reads")
-def found(word: str) -> list[str]:
+def halves(word: str) -> list[str]:
     effect("lookup", word)
     return [word[:2], word[2:4]]
 
@@ -287,15 +287,15 @@ def spoiled(fact):
 
 
 @tool
-def marked(note):
-    effect("marked", note.text)
+def mark(note):
+    effect("mark", note.text)
     note.count += 1
     note.tags[:] = ["m", *note.tags[:2]]
     return note.count
 
 
 @tool
-def kept(note):
+def keep(note):
     effect("kept", note.text)
     LAST.append(note)
     LAST[0].count += 1
@@ -318,13 +318,13 @@ def rename(thing, text):
     return thing
 
 
-def push(items, text):
+def put_in(items, text):
     if len(items) < 5:
         items.append(text)
     return len(items)
 
 
-def fill(s, box):
+def fill_box(s, box):
     if "e" in s.gen("p", max_tokens=2, temperature=1.0):
         box.put("filled")
     return box
@@ -338,7 +338,7 @@ def check(box, text):
     return text
 
 
-def twice(text, more=()):
+def two_of(text, more=()):
     note = Note(text)
     return [note, *more, note]
 
@@ -368,52 +368,35 @@ def shout(text, end="!"):
 
 """
 
-CONDITIONS = (
-    's.select("more", ["yes", "no"]) == "yes"',
-    '"e" in s.gen("g", max_tokens=2, temperature=1.0)',
-    "s.gen(dtype=bool, temperature=1.0)",
-    'len(s.gen("h", max_tokens=2, temperature=1.0)) > 3',
-)
-KINDS = (
-    "texts",
-    "numbers",
-    "boxes",
-    "notes",
-    "points",
-    "pairs",
-    "slots",
-    "lists",
-    "boxlists",
-    "notelists",
-    "notepairs",
-    "notedicts",
-    "calls",
-    "things",
-    "facts",
-)
 
+class Objects(Topic):
+    """Objects of classes of the program's own module, made by it, given by a tool or there before."""
 
-class ObjectWriter(Drawing):
-    """Draws statements over the names that are bound so far; a name bound in an arm is used in that arm alone."""
+    SHOWN: ClassVar = {
+        **Topic.SHOWN,
+        **dict.fromkeys(("points", "couples"), "{}"),
+        **dict.fromkeys(("boxes", "things"), "({0}.name, {0}.size, list({0}.items))"),
+        "lists": "list({})",
+        "notes": "({0}.text, list({0}.tags), {0}.count)",
+        "slots": "{}.size",
+        "notelists": "[(n.text, list(n.tags), n.count, n is {0}[0]) for n in {0}]",
+        "notepairs": "[(n.text, list(n.tags), n is {0}[0][0]) for n, _ in {0}]",
+        "notedicts": "[(k, n.text, list(n.tags)) for k, n in {0}.items()]",
+        "facts": "({0}.word, list({0}.lines))",
+    }
 
-    def __init__(self, draw: Any) -> None:
-        super().__init__(draw)
-        self.names: dict[str, list[str]] = {kind: [] for kind in KINDS}
-        self.names["texts"] = ["a", "b"]
-        self.names["numbers"] = ["n"]
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
         self.outside = self.one_in(3)
         if self.outside:
             self.names["boxes"] = ["BOX", "WIDE"]
             self.names["notes"] = ["NOTE"]
-            self.names["lists"] = ["LINES", "ROWS[0]"]
+            self.lists.extend(("LINES", "ROWS[0]"))
         self.things = self.one_in(3)
         self.facts = self.one_in(3)
         self.lists_of_notes = not self.facts and self.one_in(3)
-        self.notes_alone = self.lists_of_notes and not self.outside and draw(st.booleans())
-        self.spoils = draw(st.booleans())  # a function that gets the whole answer lets the graph read all in order
-        self.budget = draw(st.integers(4, 12))
-        self.loops = 0
-        self.depth = 0
+        self.notes_alone = self.lists_of_notes and not self.outside and self.one_in(2)
+        self.spoils = self.one_in(2)  # a function that gets the whole answer lets the graph read all in order
 
     def a(self, kind: str) -> str:
         """A name of that kind, or what makes one."""
@@ -423,20 +406,20 @@ class ObjectWriter(Drawing):
         return self.made(kind)
 
     def made(self, kind: str) -> str:
-        text = self.pick(*self.names["texts"])
+        text = self.pick(*self.texts)
         return {
             "boxes": self.pick(f"Box({text})", f"Wide({text})", f"Wide({text}, more='x')", f"Box.of({text})"),
             "notes": self.pick(f"Note({text})", f"Note({text}, ['g'])", f"Note(text={text}, count=2)"),
             "points": self.pick("Point(1)", "Point(n, 2)", "Point(x=2, y=n)"),
-            "pairs": self.pick(f"Pair({text})", f"Pair({text}, right='q')"),
+            "couples": self.pick(f"Pair({text})", f"Pair({text}, right='q')"),
             "slots": self.pick(f"Slot({text})", f"Slot({text}, 5)"),
-            "lists": self.pick("[]", f"[{text}]", f"found({text})"),
+            "lists": self.pick("[]", f"[{text}]", f"halves({text})"),
             "boxlists": self.pick("[]", f"[Box({text}), Wide('k')]"),
             "notelists": self.pick(
                 *["[]", f"[Note({text})]", f"[Note(word) for word in words if word != {text}][:3]"] * 2,
                 f"[Note({text})] * 2",
-                f"twice({text})",
-                f"twice({text}, [Note({text})])",
+                f"two_of({text})",
+                f"two_of({text}, [Note({text})])",
             ),
             "notepairs": self.pick("[]", f"[(Note({text}), 1)] * 2", f"numbered({text})", f"[(Note({text}), n)]"),
             "notedicts": self.pick("{}", f"dict.fromkeys('xy', Note({text}))", f"named({text})"),
@@ -448,7 +431,7 @@ class ObjectWriter(Drawing):
     # Expressions
 
     def text(self) -> str:
-        name = self.pick(*self.names["texts"][-3:], *self.names["texts"])
+        name = self.pick(*self.texts[-3:], *self.texts)
         options = [name, name, f"({name} + 'e')[:5]", "'k'"]
         options += [
             f"{self.a('boxes')}.label()",
@@ -464,8 +447,8 @@ class ObjectWriter(Drawing):
             f"{self.a('notes')}.text",
             f"'-'.join({self.a('notes')}.tags)",
             f"repr({self.a('points')})",
-            f"{self.a('pairs')}.joined()",
-            f"{self.a('pairs')}[1]",
+            f"{self.a('couples')}.joined()",
+            f"{self.a('couples')}[1]",
             f"{self.a('slots')}.text",
             f"type({self.a('boxes')}).__name__",
             f"getattr({self.a('boxes')}, 'more', 'no more')",
@@ -475,13 +458,13 @@ class ObjectWriter(Drawing):
             f"{self.a('boxes')}.asked({name})",
             f"{self.a('boxes')}.asked.on_state(s, {name})",
             f"{self.a('boxes')}.halved({name})",
-            f"TABLE.get({name}, 'none')",
-            f"TABLE[{name}]" if self.one_in(3) else f"str(PRICES.get({name}, 2.5))",
+            f"WAYS.get({name}, 'none')",
+            f"WAYS[{name}]" if self.one_in(3) else f"str(PRICES.get({name}, 2.5))",
             f"str(PRICES[{name}])" if self.one_in(3) else f"NAMES[{self.number()} % 2]",
             f"MAKERS[s.select('lv', ['yes', 'no'])]({name})",
             f"MAKERS.get({name}, str.lower)({name})",
             f"{{'yes': {self.a('boxes')}, 'no': {self.a('boxes')}}}[s.select('lv', ['yes', 'no'])].label()",
-            "'-'.join(key + value for key, value in sorted(TABLE.items()))",
+            "'-'.join(key + value for key, value in sorted(WAYS.items()))",
             f"check({self.a('boxes')}, {name})" if self.one_in(3) else name,
         ]
         if self.names["things"]:
@@ -496,7 +479,7 @@ class ObjectWriter(Drawing):
 
     def number(self) -> str:
         return self.pick(
-            *self.names["numbers"],
+            *self.numbers,
             "1",
             f"len({self.a('boxes')})",
             f"{self.a('boxes')}.size",
@@ -510,7 +493,7 @@ class ObjectWriter(Drawing):
 
     def condition(self) -> str:
         if self.notes_alone or not self.one_in(3):
-            return self.pick(*CONDITIONS)
+            return self.asked()
         kinds = ["boxes", "things"] if self.names["things"] else ["boxes"]
         one, other = self.a(self.pick(*kinds)), self.a(self.pick(*kinds))
         return self.pick(
@@ -534,77 +517,61 @@ class ObjectWriter(Drawing):
 
     # Statements
 
-    def block(self, most: int) -> list[str]:
-        kept = {kind: list(names) for kind, names in self.names.items()}
-        self.depth += 1
-        lines: list[str] = []
-        for _ in range(self.draw(st.integers(1, most))):
-            self.budget -= 1
-            lines += self.statement()
-        self.depth -= 1
-        self.names = kept
-        return ["    " + line for line in lines]
+    def beginning(self) -> list[str]:
+        return []
+
+    def prelude(self) -> list[str]:
+        kinds = ("notelists", "notepairs", "notedicts") if self.notes_alone else ()
+        return [line for kind in kinds for line in self.bind(kind, "m", self.made(kind))]
+
+    def ending(self) -> list[str]:
+        return []
 
     def statement(self) -> list[str]:
         kinds = [*["make"] * 3, *["change"] * 5, "alias", "alias", "text", "text", "number", "gen", "rebind", "hold"]
-        if self.budget > 0 and self.depth < 3:
-            kinds += ["if", "if", "loop", "try", "with", "inner"]
-        if self.outside:
-            kinds += ["module"] * 2
-        if self.things:
-            kinds += ["thing"] * 20
-        if self.lists_of_notes:
-            kinds += ["note_list"] * 20
+        around = ["if", "if", "for", "try"] * (self.depth < 3)
+        kinds += [*around, *["with", "inner"] * (self.depth < 3), *["module"] * 2 * self.outside]
+        kinds += [*["thing"] * 20 * self.things, *["note_list"] * 20 * self.lists_of_notes]
         if self.notes_alone:
-            kinds = [*["note_list"] * 8, "text", "gen", *[kind for kind in kinds if kind in ("if", "loop", "try")]]
+            kinds = [*["note_list"] * 8, "text", "gen", *around]
         if self.facts:
-            kinds = [*["fact"] * 8, "text", "text", "gen", *[kind for kind in kinds if kind in ("if", "loop", "try")]]
-        if self.loops:
-            kinds += ["leave"]
-        return getattr(self, f"_{self.pick(*kinds)}")()
+            kinds = [*["fact"] * 8, "text", "text", "gen", *around]
+        return self.maker(*kinds, *["end"] * bool(self.loops))
+
+    def write(self, text: str) -> str:
+        """In a function ``+=`` would bind a name of its own."""
+        return f"s.append({text})" if self.functions else f"s += {text}"
 
     def _make(self) -> list[str]:
-        kind = self.pick("boxes", "boxes", "notes", "points", "pairs", "slots", "lists", "boxlists", "calls")
-        name = self.fresh(kind[0])
-        line = f"{name} = {self.made(kind)}"
-        self.names[kind].append(name)
-        return [line]
+        kind = self.pick("boxes", "boxes", "notes", "points", "couples", "slots", "lists", "boxlists", "calls")
+        return self.bind(kind, kind[0], self.made(kind))
 
     def _alias(self) -> list[str]:
         kind = self.pick("boxes", "notes", "lists", "boxlists", "slots")
-        name = self.fresh(kind[0])
-        line = f"{name} = {self.a(kind)}"
-        self.names[kind].append(name)
-        return [line]
+        return self.bind(kind, kind[0], self.a(kind))
 
     def _rebind(self) -> list[str]:
         kind = self.pick("boxes", "notes", "points", "lists")
-        own = [name for name in self.names[kind] if name[0].islower()]
+        own = self.own(kind)
         return [f"{self.pick(*own)} = {self.a(kind)}"] if own else self._make()
 
     def _text(self) -> list[str]:
-        name = self.fresh("t")
-        line = f"{name} = {self.text()}"
-        self.names["texts"].append(name)
-        return [line, *self.pick([], [f"s += {name}"], [f"effect({name})"])]
+        line = self.bind("texts", "t", self.text())
+        name = self.texts[-1]
+        return [*line, *self.pick([], [self.write(name)], [f"effect({name})"])]
 
     def _number(self) -> list[str]:
-        name = self.fresh("i")
-        line = f"{name} = {self.number()}"
-        self.names["numbers"].append(name)
-        return [line]
+        return self.bind("numbers", "i", self.number())
 
     def _gen(self) -> list[str]:
-        name = self.fresh("t")
-        self.names["texts"].append(name)
-        return [f"{name} = s.gen('x', max_tokens=3, temperature=1.0)"]
+        return self.bind("texts", "t", "s.gen('x', max_tokens=3, temperature=1.0)")
 
     def _hold(self) -> list[str]:
         box, note = self.a("boxes"), self.a("notes")
         return [
             self.pick(
                 f"{note}.box = {box}",
-                f"push({self.a('boxlists')}, {box})",
+                f"put_in({self.a('boxlists')}, {box})",
                 f"if {note}.box is not None: {note}.box.name += 'h'",
                 f"if {note}.box is not None: {note}.box.put({self.text()})",
             )
@@ -620,15 +587,15 @@ class ObjectWriter(Drawing):
                 f"{box}.put({text}, loud={self.pick('True', 'False')}).put('z')",
                 f"{box}.first = {text}",
                 f"{box}.items = {self.a('lists')}",
-                f"push({box}.items, {text})",
+                f"put_in({box}.items, {text})",
                 f"rename({box}, {text})",
-                f"fill(s, {box})",
+                f"fill_box(s, {box})",
                 f"setattr({box}, 'name', ({text})[:4])",
                 f"{note}.tag({text})",
                 f"{note}.tags = {self.a('lists')}",
                 f"{note}.count += 1",
                 f"{self.a('slots')}.size += 1",
-                f"push({self.a('lists')}, {text})",
+                f"put_in({self.a('lists')}, {text})",
                 f"{box} + {self.a('boxes')}",
             )
         ]
@@ -639,9 +606,9 @@ class ObjectWriter(Drawing):
             self.pick(
                 "bump()",
                 f"bump({self.number()})",
-                f"TABLE[{text}] = {self.text()}",
-                f"push(LINES, {text})",
-                f"push(ROWS[0], {text})",
+                f"WAYS[{text}] = {self.text()}",
+                f"put_in(LINES, {text})",
+                f"put_in(ROWS[0], {text})",
                 f"ROWS[1] = [{text}]",
                 f"BOX.name = ({text})[:5]",
                 "BOX.size += 1",
@@ -655,10 +622,7 @@ class ObjectWriter(Drawing):
     def _thing(self) -> list[str]:
         """An object that a tool gives, or what is done with one: the capture knows nothing of its class."""
         if not self.names["things"] or self.one_in(4):
-            name = self.fresh("o")
-            line = f"{name} = {self.made('things')}"
-            self.names["things"].append(name)
-            return [line]
+            return self.bind("things", "o", self.made("things"))
         one, other, text = self.a("things"), self.a("things"), self.text()
         return [
             self.pick(
@@ -689,28 +653,22 @@ class ObjectWriter(Drawing):
     def _note_list(self) -> list[str]:
         """A list of objects of the program's whose length only a run knows, or what is done with one."""
         if not self.names["notelists"] or self.one_in(6):
-            name = self.fresh("m")
-            line = f"{name} = {self.made('notelists')}"
-            self.names["notelists"].append(name)
-            return [line]
+            return self.bind("notelists", "m", self.made("notelists"))
         if self.one_in(2):
             return self._notes_held_twice()
         items, text, each = self.pick(*self.names["notelists"]), self.text(), self.fresh("n")
+        own = items if items in self.own("notelists") else f"{items}[:]"
         note = self.pick(self.made("notes"), self.a("notes"))
         if self.one_in(5):
             self.names["notes"].append(each)
-            use = self.pick(f"{each}.tag({text})", f"{each}.count += 1", f"marked({each})", f"{each}.text += 'l'")
+            use = self.pick(f"{each}.tag({text})", f"{each}.count += 1", f"mark({each})", f"{each}.text += 'l'")
             put = [f"{each} = {note}", *self.pick([], [f"l{each} = {each}.tags"]), f"{items}.append({each})", use]
             if not self.one_in(3):
                 return put
             return [put[0], f"if {self.condition()}:", *("    " + line for line in put[1:]), use]
         put = [f"{each} = {note}", f"{each}.tag({text})", f"{items}.append({each})"]
         if self.one_in(3):
-            lines = [f"for {each} in {items}[:3]:"]
-            self.names["notes"].append(each)
-            lines += self.block(3)
-            self.names["notes"].remove(each)
-            return lines
+            return [f"for {each} in {items}[:3]:", *self.arm(loop=True, notes=each)]
         return self.pick(
             [f"{items}.append({note})"],
             [f"if {self.condition()}: {items}.append({note})"],
@@ -718,35 +676,32 @@ class ObjectWriter(Drawing):
             [f"for {each} in {items}[:3]: {each}.tag({text})"],
             [f"if {items}: {items}[-1].count += 1"],
             [f"if {items}: {items}[0].tag({text})"],
-            [f"if {items}: {self.pick('marked', 'kept', 's += shown')}({items}[-1])"],
-            [f"{self.pick('marked', 'kept', 's += shown')}({note})"],
+            [f"if {items}: {self.pick('mark', 'keep', 'shown' if self.functions else 's += shown')}({items}[-1])"],
+            [f"{self.pick('mark', 'keep', 'shown' if self.functions else 's += shown')}({note})"],
             [f"for {self.fresh('i')}, {each} in enumerate({items}[:3]): {each}.tag({text})"],
             [f"for {each}, {self.fresh('w')} in zip({items}, words): {each}.count += 1"],
-            [f"if {items}: s += {items}[-1].text"],
+            [f"if {items}: s.append({items}[-1].text)"],
             [f"if {items}: {items}.pop()"],
             [f"if {items}: {items}[len(s.gen('i', max_tokens=2, temperature=1.0)) % len({items})].tag({text})"],
             [f"if {items}: max({items}, key=lambda each: len(s.gen('r', max_tokens=2, temperature=1.0))).tag('r')"],
-            [f"if {items} and {items}[0] is {items}[-1]: s += 'same'"],
-            [f"if {note} in {items}: s += 'in'"],
-            [f"{items} = [each for each in {items} if each.count > 0 or {self.condition()}]"],
-            [f"{items} = {self.a('notelists')}"],
-            [f"{items} = sorted({items}, key=lambda each: each.count)[:4]"],
-            [f"s += ' '.join(each.text for each in {items})"],
+            [f"if {items} and {items}[0] is {items}[-1]: s.append('same')"],
+            [f"if {note} in {items}: s.append('in')"],
+            [f"{own} = [each for each in {items} if each.count > 0 or {self.condition()}]"],
+            [f"{own} = {self.a('notelists')}"],
+            [f"{own} = sorted({items}, key=lambda each: each.count)[:4]"],
+            [f"s.append(' '.join(each.text for each in {items}))"],
         )
 
     def _notes_held_twice(self) -> list[str]:
         """One object of the program's in two places, or in a tuple, list or dict in one place."""
         for kind in ("notepairs", "notedicts"):
             if not self.names[kind] or self.one_in(6):
-                name = self.fresh("m")
-                line = f"{name} = {self.made(kind)}"
-                self.names[kind].append(name)
-                return [line]
+                return self.bind(kind, "m", self.made(kind))
         items, pairs, table = (self.pick(*self.names[kind]) for kind in ("notelists", "notepairs", "notedicts"))
         other, text, each, note = self.pick(*self.names["notedicts"]), self.text(), self.fresh("n"), self.made("notes")
         return self.pick(
             [f"if len({items}) < 5: {items} += [{note}] * 2"],
-            [f"if len({items}) < 5: {items}.extend(twice({text}))"],
+            [f"if len({items}) < 5: {items}.extend(two_of({text}))"],
             [f"{each} = {note}", f"{items} += [{each}, {each}]"],
             [f"{items}.append({table}.setdefault({text}, {note}))"],
             [f"{items}[:1] = {items}[1:2] = [{note}]"],
@@ -769,13 +724,10 @@ class ObjectWriter(Drawing):
     def _fact(self) -> list[str]:
         """An answer that is an object, or what is done with one: functions change it, or a list in it."""
         if not self.names["facts"] or self.one_in(4):
-            name = self.fresh("f")
-            line = f"{name} = {self.made('facts')}"
-            self.names["facts"].append(name)
-            return [line]
+            return self.bind("facts", "f", self.made("facts"))
         fact, other, name = self.pick(*self.names["facts"]), self.a("facts"), self.fresh("k")
         if self.one_in(4):
-            self.names["lists"].append(name)
+            self.lists.append(name)
             return [f"{name} = {fact}.lines"]
         read = self.pick(f"len({fact}.lines)", f"{fact}.lines", f"{fact}.word", f"{other}.lines[-1:]")
         change = self.pick(
@@ -784,99 +736,34 @@ class ObjectWriter(Drawing):
             f"grown({fact}.lines if {self.condition()} else {other}.lines)",
             f"emptied({self.a('lists')})",
             f"spoiled({fact})" if self.spoils else f"emptied({other}.lines)",
-            f"for {name} in {fact}.lines: s += {name}",
+            f"for {name} in {fact}.lines: s.append({name})",
             f"if {other}.word in {fact}.lines: emptied({fact}.lines)",
         )
-        return [f"s += str({read})", change, f"s += str({read})"]
+        return [self.write(f"str({read})"), change, self.write(f"str({read})")]
 
-    def _if(self) -> list[str]:
-        lines = [f"if {self.condition()}:", *self.block(3)]
-        return [*lines, "else:", *self.block(3)] if self.one_in(2) else lines
-
-    def _loop(self) -> list[str]:
-        name = self.fresh("w")
-        kind = "texts" if self.notes_alone else self.pick("texts", "texts", "numbers", "boxes")
+    def items(self) -> str:
         things = [self.a("things"), f"enumerate({self.a('things')})"] if self.names["things"] else []
-        source = {
-            "texts": self.pick(
-                *things,
-                "words",
-                "['u', 'v']",
-                *([] if self.notes_alone else [self.a("boxes"), self.a("lists") + "[:3]"]),
-                "s.gen('ws', max_tokens=4).split('e')",
-            ),
-            "numbers": self.pick("range(2)", "range(len(words))"),
-            "boxes": self.a("boxlists") + "[:3]",
-        }[kind]
-        self.loops += 1
-        self.names[kind].append(name)
-        lines = [f"for {name} in {source}:", *self.block(3)]
-        self.names[kind].remove(name)
-        self.loops -= 1
-        return lines
+        objects = [] if self.notes_alone else [self.a("boxes"), self.a("lists") + "[:3]"]
+        return self.pick(*things, "words", "['u', 'v']", *objects, "s.gen('ws', max_tokens=4).split('e')[:5]")
 
-    def _leave(self) -> list[str]:
-        return [f"if {self.condition()}:", f"    {self.pick('break', 'continue')}"]
-
-    def _try(self) -> list[str]:
-        lines = ["try:", *self.block(3)]
-        name = self.fresh("t")
-        errors = self.pick("ValueError", "(KeyError, IndexError)", "Exception", "AttributeError")
-        return [f"{name} = 'fine'", *lines, f"except {errors} as e:", f"    {name} = str(e)[:9]", *self.block(2)]
+    def _for(self) -> list[str]:
+        kind = self.pick("texts", "texts", "numbers", *["boxes"] * (not self.notes_alone))
+        if kind == "texts":
+            return super()._for()
+        name = self.fresh("w")
+        items = self.pick("range(2)", "range(len(words))") if kind == "numbers" else self.a("boxlists") + "[:3]"
+        body = self.arm(loop=True, numbers=name) if kind == "numbers" else self.arm(loop=True, boxes=name)
+        return [f"for {name} in {items}:", *body]
 
     def _with(self) -> list[str]:
         name = self.fresh("b")
-        lines = [f"with {self.a('boxes')} as {name}:"]
-        self.names["boxes"].append(name)
-        lines += self.block(3)
-        self.names["boxes"].remove(name)
-        return lines
+        return [f"with {self.a('boxes')} as {name}:", *self.arm(boxes=name)]
 
     def _inner(self) -> list[str]:
-        name = self.fresh("f")
-        kept = {kind: list(names) for kind, names in self.names.items()}
-        loops, self.loops = self.loops, 0
-        own = [each for each in self.names["boxes"] if each[0].islower()]
-        lines = [f"def {name}(text):"]
-        if own and self.one_in(2):
-            rebound = self.pick(*own)
-            lines += [f"    nonlocal {rebound}"] if self.depth < 0 else [f"    {rebound}.put(text)"]
-        self.names["texts"].append("text")
-        lines += self.block(2)
-        lines += [f"    return {self.text()}"]
-        self.names = kept
-        self.loops = loops
-        self.names["calls"].append(name)
-        return lines
-
-    def program(self) -> str:
-        lines: list[str] = []
-        for kind in ("notelists", "notepairs", "notedicts") if self.notes_alone else ():
-            name = self.fresh("m")
-            lines.append(f"{name} = {self.made(kind)}")
-            self.names[kind].append(name)
-        while self.budget > 0:
-            self.budget -= 1
-            lines += self.statement()
-        boxes = [f"({name}.name, {name}.size, list({name}.items))" for name in self.names["boxes"]]
-        notes = [f"({name}.text, list({name}.tags), {name}.count)" for name in self.names["notes"]]
-        slots = [f"{name}.size" for name in self.names["slots"]]
-        lists = [f"list({name})" for name in self.names["lists"]]
-        boxes += [f"({name}.name, {name}.size, list({name}.items))" for name in self.names["things"]]
-        notes += [f"[(n.text, list(n.tags), n.count, n is {x}[0]) for n in {x}]" for x in self.names["notelists"]]
-        notes += [f"[(n.text, list(n.tags), n is {x}[0][0]) for n, _ in {x}]" for x in self.names["notepairs"]]
-        notes += [f"[(k, n.text, list(n.tags)) for k, n in {x}.items()]" for x in self.names["notedicts"]]
-        boxes += [f"({name}.word, list({name}.lines))" for name in self.names["facts"]]
-        parts = [*self.names["texts"], *self.names["numbers"], *self.names["points"], *self.names["pairs"]]
-        result = ", ".join([*parts, *boxes, *notes, *slots, *lists])
-        body = [*lines, f"return [{result}]"]
-        return (
-            "\n".join(["def program(s, a: str, b: str, n: int, words: list[str]):", *("    " + line for line in body)])
-            + "\n"
-        )
+        lines = super()._inner()
+        return lines if self.one_in(2) else [*lines, *self.bind("calls", "c", lines[0][4 : lines[0].index("(")])]
 
 
-@st.composite
-def object_programs(draw: Any) -> str:
+def object_programs() -> st.SearchStrategy[str]:
     """Source of a function ``program(s, a, b, n, words)``."""
-    return ObjectWriter(draw).program()
+    return programs_of(Objects, budget=(4, 12))

@@ -2,15 +2,18 @@
 
 import itertools
 import re
+from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
 _NUMBER = itertools.count()
 MOST_ITEMS = 9  # of a list that a generated program changes
+MOST_LOOPS = 3  # in each other
+GEN_NAMES = "'g'", "'h'", "None"
 
 HEADER = """
 from dataclasses import dataclass
@@ -132,17 +135,264 @@ class Drawing:
 
 
 class Writer(Drawing):
-    """Draws statements and expressions over the names that are bound so far."""
+    """Writes one program out of topics. It owns what they share: the names in scope, the budget, where it stands."""
 
-    def __init__(self, draw: Any, *, states: bool) -> None:
+    def __init__(self, draw: Any, topics: "tuple[type[Topic], ...]", budget: int) -> None:
         super().__init__(draw)
-        self.states = ["s"] if states else []
-        self.texts = ["a", "b"]
-        self.numbers = ["n"]
-        self.lists = ["words"]
-        self.conditions: list[str] = []
-        self.budget = 14
-        self.classes = draw(st.integers(0, 5)) == 5
+        self.names: dict[str, list[str]] = defaultdict(list, texts=["a", "b"], numbers=["n"], states=["s"])
+        self.maybe: list[str] = []  # texts that may be unbound
+        self.bare = {"a", "b", "n", "s", "words"}  # names that are of the function around, or of its caller
+        self.budget = budget
+        self.depth = self.loops = self.functions = 0
+        self.mixed = len(topics) > 1
+        self.topics = [topic(self) for topic in topics]
+
+    def statement(self) -> list[str]:
+        """A statement of one of the topics, as lines."""
+        self.budget -= 1
+        return self.pick(*self.topics).statement()
+
+    def arm(self, most: int, indent: int, loop: bool, function: bool, bound: dict[str, str]) -> list[str]:
+        """Statements below a head. Names that are bound in them, and ``bound`` by kind, are known there alone."""
+        kept = {kind: list(names) for kind, names in self.names.items()}
+        place = self.loops, self.functions, self.bare
+        if function:
+            self.loops, self.functions = 0, self.functions + 1
+            self.bare = self.bare.union(*self.names.values())
+        self.loops += loop
+        self.depth += 1
+        for kind, name in bound.items():
+            self.names[kind].append(name)
+        lines: list[str] = []
+        for _ in range(self.draw(below(most)) + 1):
+            if self.budget > 0:
+                lines += self.statement()
+        lines = lines or self.pick(*self.topics).idle()
+        self.depth -= 1
+        self.loops, self.functions, self.bare = place
+        new = [name for name in self.names["texts"] if name not in kept["texts"] and name.isidentifier()]
+        self.names.clear()
+        self.names.update(kept)
+        if new and not self.functions and self.one_in(6):
+            self.maybe.append(new[0])
+        return [" " * indent + line for line in lines]
+
+    def function(self, length: int) -> str:
+        """The program: the beginnings of its topics, so many statements at most, and all that it knows at its end."""
+        lines = self.pick(*self.topics).beginning()
+        for topic in self.topics:
+            lines += topic.prelude()
+        for _ in range(length):
+            if self.budget > 0:
+                lines += self.statement()
+        shown: dict[str, str] = {}
+        for topic in self.topics:
+            shown.update(topic.SHOWN)
+        parts = [f"[{', '.join(form.format(name) for name in self.names[kind])}]" for kind, form in shown.items()]
+        parts += dict.fromkeys(part for topic in self.topics for part in topic.ending())
+        lines.append(f"return {', '.join(parts)}")
+        return "\n    ".join(["def program(s, a: str, b: str, n: int, words: list[str]):", *lines]) + "\n"
+
+
+class Names:
+    """The names of one kind that are in scope, as an attribute of a topic."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, topic: "Topic", owner: type) -> list[str]:
+        return topic.names[self.name]
+
+
+class Topic(Drawing):
+    """Kinds of statements and expressions about one thing, over the names in scope, and control flow around them.
+
+    The statements in an arm are of any topic of the program.
+    """
+
+    SHOWN: ClassVar = {"texts": "{}", "numbers": "{}", "lists": "{}", "flags": "{}"}
+    texts, numbers, lists, flags, states = Names(), Names(), Names(), Names(), Names()
+
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer.draw)
+        self.writer = writer
+        self.names = writer.names
+
+    @property
+    def loops(self) -> int:
+        """The loops around, in the same function."""
+        return self.writer.loops
+
+    @property
+    def depth(self) -> int:
+        """The statements around."""
+        return self.writer.depth
+
+    @property
+    def functions(self) -> int:
+        """The inner functions around."""
+        return self.writer.functions
+
+    def fresh(self, prefix: str) -> str:
+        return self.writer.fresh(prefix)
+
+    def own(self, kind: str) -> list[str]:
+        """Names of that kind that a statement here may bind anew."""
+        known = (name for name in self.names[kind] if name[0].islower() and "(" not in name)
+        return [name for name in known if name not in self.writer.bare]
+
+    def bind(self, kind: str, prefix: str, value: str) -> list[str]:
+        """A new name of that kind."""
+        name = self.fresh(prefix)
+        self.names[kind].append(name)
+        return [f"{name} = {value}"]
+
+    def maker(self, *kinds: str) -> list[str]:
+        """A statement of one of these kinds."""
+        return getattr(self, f"_{self.pick(*kinds)}")()
+
+    def arm(
+        self, most: int = 3, *, indent: int = 4, loop: bool = False, function: bool = False, **bound: str
+    ) -> list[str]:
+        """Statements of any topic below a head; ``bound`` are names that it binds, by kind."""
+        return self.writer.arm(most, indent, loop, function, bound)
+
+    # What a topic says of its own
+
+    def beginning(self) -> list[str]:
+        """The first lines of a program."""
+        return ["s += a"]
+
+    def prelude(self) -> list[str]:
+        """Statements before those that are drawn."""
+        return []
+
+    def ending(self) -> list[str]:
+        """What the result of a program shows besides its names."""
+        return ["s.text()[-9:]"]
+
+    def idle(self) -> list[str]:
+        """The statement of an arm for which no budget is left."""
+        return ["pass"]
+
+    def statement(self) -> list[str]:
+        raise NotImplementedError
+
+    def text(self) -> str:
+        raise NotImplementedError
+
+    def condition(self) -> str:
+        """A condition, which most likely only a run decides."""
+        return self.asked()
+
+    def asked(self) -> str:
+        """A condition that a generation decides."""
+        return self.pick(
+            's.select("more", ["yes", "no"]) == "yes"',
+            '"e" in s.gen("g", max_tokens=2, temperature=1.0)',
+            "s.gen(dtype=bool, temperature=1.0)",
+            'len(s.gen("h", max_tokens=2, temperature=1.0)) > 3',
+        )
+
+    def items(self) -> str:
+        """An iterable of texts."""
+        raise NotImplementedError
+
+    def errors(self) -> str:
+        """Exceptions that a ``try`` catches."""
+        return self.pick(
+            "ValueError", "(KeyError, IndexError)", "(TypeError, ValueError)", "AttributeError", "Exception"
+        )
+
+    # Control flow
+
+    def _if(self) -> list[str]:
+        lines = [f"if {self.condition()}:", *self.arm()]
+        if self.one_in(5):
+            lines += [f"elif {self.condition()}:", *self.arm()]
+        return [*lines, "else:", *self.arm()] if self.one_in(2) else lines
+
+    def _for(self) -> list[str]:
+        if self.loops >= MOST_LOOPS:
+            return self.idle()
+        own = self.own("texts")
+        old = bool(own) and self.one_in(5)
+        name, items = self.pick(*own) if old else self.fresh("w"), self.items()
+        head = self.pick(*[f"for {name} in {items}:"] * 3, f"for {self.fresh('i')}, {name} in enumerate({items}):")
+        return [head, *self.arm(loop=True, texts=name), *self.otherwise()]
+
+    def _while(self) -> list[str]:
+        if self.loops >= MOST_LOOPS:
+            return self.idle()
+        counter, test = self.fresh("k"), self.condition()
+        most = f"{counter} < {self.pick('2', '3', 'len(words)', 'n')} and {counter} < 4"
+        head = self.pick(
+            f"{most} and ({test})", f"{most} and not ({test})", f"({test} or {self.condition()}) and {most}", "True"
+        )
+        lines = [f"{counter} = 0", f"while {head}:", f"    {counter} += 1"]
+        if head == "True":
+            lines += [f"    if {counter} > 3: break", *self.pick([], [f"    if {test}: break"])]
+        return [*lines, *self.arm(loop=True), *self.otherwise()]
+
+    def otherwise(self) -> list[str]:
+        """What a loop does that ends by itself."""
+        return ["else:", *self.arm(1)] if self.one_in(5) else []
+
+    def _end(self) -> list[str]:
+        """The end of a round or loop."""
+        end = self.pick("continue", "break")
+        if self.one_in(4):
+            return [f"if {self.condition()}:", *self.arm(), f"    {end}"]
+        return [f"if {self.condition()}: {end}"]
+
+    def _leave(self) -> list[str]:
+        """The end of the program, or of a function of its own."""
+        text = self.text()
+        values = [] if self.functions else [f"[{text}, {self.pick(*self.lists, 'None')}]", f"({text}, n)", "None"]
+        return [f"if {self.condition()}: return {self.pick(text, *values)}"]
+
+    def _try(self) -> list[str]:
+        return self.tried(self.arm())
+
+    def tried(self, body: list[str]) -> list[str]:
+        """``body``, whose exceptions are caught, as a text that tells the kind of one."""
+        name = self.fresh("t")
+        caught = self.pick(f"{name} = str(e)[:9]", f"{name} = type(e).__name__")
+        lines = [f"{name} = 'fine'", "try:", *body, f"except {self.errors()} as e:", f"    {caught}"]
+        if self.one_in(4):
+            lines += [f"    raise RuntimeError({name}){self.pick('', ' from e')}"]
+        elif self.one_in(2):
+            lines += self.arm(2)
+        lines += ["else:", *self.arm(1)] if self.one_in(3) else []
+        lines += ["finally:", "    effect('finally')"] if self.one_in(3) else []
+        self.texts.append(name)
+        return lines
+
+    def _inner(self) -> list[str]:
+        """A function of the program's own, and calls of it."""
+        if self.functions > 1:
+            return self.statement()
+        name, text, given = self.fresh("f"), self.fresh("q"), self.text()
+        default = self.pick("", f"k{text}=''", f"k{text}={given}")
+        head = f"def {name}({', '.join(filter(None, (text, default)))}):"
+        body = self.arm(function=True, texts=text)
+        lines = [head, *body, f"    return {self.pick(text, f'({text} + {self.text()})[:9]')}"]
+        call = self.pick(f"{name}({self.text()})", f"{name}(a)", f"''.join(map({name}, {self.items()}))[:9]")
+        return [*lines, *self.bind("texts", "t", call)]
+
+
+@st.composite
+def programs_of(draw: Any, *topics: type[Topic], budget: tuple[int, int], length: tuple[int, int] = (99, 99)) -> str:
+    """Source of a function ``program(s, a, b, n, words)`` out of these topics."""
+    return Writer(draw, topics, draw(st.integers(*budget))).function(draw(st.integers(*length)))
+
+
+class Plain(Topic):
+    """Texts, numbers, lists and all that a state does, with conditions and loops that a run rarely decides."""
+
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
+        self.classes = self.one_in(6)
 
     # Expressions
 
@@ -211,7 +461,7 @@ class Writer(Drawing):
 
     def sequence(self, depth: int = 1) -> str:
         if depth <= 0:
-            return self.pick(*self.lists, "WORDS", "[a, b]")
+            return self.pick(*self.lists, "words", "WORDS", "[a, b]")
         kind = self.draw(below(8))
         if kind < 2:
             return self.sequence(0)
@@ -249,18 +499,6 @@ class Writer(Drawing):
 
     # Statements
 
-    def block(self, indent: int, length: int) -> list[str]:
-        """Statements; names bound in them are not used outside, so that every name is bound where it is read."""
-        saved = (list(self.texts), list(self.numbers), list(self.lists), list(self.states))
-        lines: list[str] = []
-        for _ in range(length):
-            self.budget -= 1
-            if self.budget < 0:
-                break
-            lines += self.statement()
-        self.texts, self.numbers, self.lists, self.states = saved
-        return [" " * indent + line for line in (lines or ["pass"])]
-
     def statement(self) -> list[str]:
         kinds = [
             "text",
@@ -269,91 +507,57 @@ class Writer(Drawing):
             "if",
             "for",
             "while",
-            "try",
+            "risk",
             "mutate",
             "effect",
             "unpack",
-            "nested",
+            "inner",
             "augment",
         ]
-        if self.classes:
-            kinds += ["class"] * 3
-        if self.states:
-            kinds += [
-                "append",
-                "append",
-                "gen",
-                "gen",
-                "gen",
-                "typed",
-                "typed",
-                "select",
-                "fork",
-                "role",
-                "sub",
-                "sample",
-                "copy",
-                "alias",
-            ]
-        return getattr(self, f"_{self.pick(*kinds)}")()
+        kinds += [*["append", "typed"] * 2, *["gen"] * 3, "select", "fork", "role", "sub", "sample", "copy", "alias"]
+        if self.loops:
+            kinds += ["end"]
+        return self.maker(*kinds, *["class"] * 3 * self.classes)
+
+    def prelude(self) -> list[str]:
+        return self._append() if self.writer.mixed else []
+
+    def beginning(self) -> list[str]:
+        return []
+
+    def ending(self) -> list[str]:
+        return []
+
+    def items(self) -> str:
+        return self.sequence()
 
     def _text(self) -> list[str]:
-        value = self.text()
-        self.texts.append(self.fresh("t"))
-        return [f"{self.texts[-1]} = {value}"]
+        return self.bind("texts", "t", self.text())
 
     def _number(self) -> list[str]:
-        value = self.number()
-        self.numbers.append(self.fresh("n"))
-        return [f"{self.numbers[-1]} = {value}"]
+        return self.bind("numbers", "n", self.number())
 
     def _list(self) -> list[str]:
-        value = self.sequence()
-        self.lists.append(self.fresh("l"))
-        return [f"{self.lists[-1]} = list({value})"]
+        return self.bind("lists", "l", f"list({self.sequence()})")
 
     def _augment(self) -> list[str]:
-        name = self.pick(*self.texts)
-        return [f"{name} += {self.text(1)}"] if self.draw(st.booleans()) else [f"{self.pick(*self.numbers)} += 1"]
+        kind = self.pick("texts", "numbers")
+        own = self.own(kind) if self.functions else [name for name in self.names[kind] if name.isidentifier()]
+        if not own:
+            return self._text()
+        name = self.pick(*own)
+        if kind == "numbers":
+            return [f"{name} += 1"]
+        return [f"{name} = ({name} + {self.text(1)})[:99]" if self.loops else f"{name} += {self.text(1)}"]
 
-    def _if(self) -> list[str]:
-        lines = [f"if {self.condition()}:", *self.block(4, 2)]
-        if self.draw(st.booleans()):
-            lines += ["else:", *self.block(4, 2)]
-        return lines
-
-    def _for(self) -> list[str]:
-        name = self.fresh("w")
-        items = self.sequence()
-        self.texts.append(name)
-        body = self.block(4, 2)
-        self.texts.pop()
-        control = self.pick([], [f"    if {name} == 'x y': break"], [f"    if {name}: continue"])
-        return [f"for {name} in {items}:", *body, *control, *self.pick([], ["else:", "    effect('else')"])]
-
-    def _while(self) -> list[str]:
-        name = self.fresh("i")
-        return [
-            f"{name} = 0",
-            f"while {name} < {self.pick('2', '3', 'len(words)')}:",
-            f"    {name} += 1",
-            *self.block(4, 2),
-        ]
-
-    def _try(self) -> list[str]:
+    def _risk(self) -> list[str]:
         risky = self.pick("int(a)", "WORDS[5]", f"int({self.text(0)})", "{'x': 1}[b]", "1 // (n - n)", "'ok'")
-        lines = ["try:", f"    r = {risky}", "    effect('no error', r)"]
-        if self.draw(st.booleans()):
-            lines += ["except (ValueError, KeyError) as error:", "    effect(type(error).__name__)"]
-        else:
-            lines += ["except Exception:", *self.block(4, 1)]
-        return lines + self.pick([], ["finally:", "    effect('finally')"], ["else:", "    effect('else')"])
+        return self.tried([f"    r = {risky}", "    effect('no error', r)", *(self.arm(1) if self.one_in(2) else [])])
 
     def _mutate(self) -> list[str]:
-        own = [name for name in self.lists if name != "words"]
-        if not own:
+        if not self.lists:
             return self._list()
-        name = self.pick(*own)
+        name = self.pick(*self.lists)
         action = self.pick(
             f"append({self.text(1)})", "reverse()", f"insert(0, {self.text(0)})", "extend(WORDS)", "pop()"
         )
@@ -366,144 +570,98 @@ class Writer(Drawing):
     def _unpack(self) -> list[str]:
         x, y = self.fresh("t"), self.fresh("t")
         line = f"{x}, (*_, {y}) = {self.text(1)}, ({self.text(1)}, {self.text(1)})"
-        self.texts += [x, y]
+        self.texts.extend((x, y))
         return [line]
 
     def _class(self) -> list[str]:
         """A class of the program's own, at which a capture ends."""
-        name, made, result = self.fresh("K"), self.fresh("k"), self.fresh("t")
-        lines = [
-            *["@dataclass"] * self.draw(st.booleans()),
+        name, made = self.fresh("K"), self.fresh("k")
+        return [
+            *["@dataclass"] * self.pick(0, 1),
             f"class {name}(Known):",
             f"    mark: str = {self.text(0)}",
             *self.pick([], ["    def tag(self):", f"        return super().tag() + {self.text(0)}"]),
             f"{made} = {name}()",
-            f"{result} = {made}.tag() + {made}.mark + {name}.__qualname__ + str({name}.__annotations__)",
+            *self.bind("texts", "t", f"{made}.tag() + {made}.mark + {name}.__qualname__ + str({name}.__annotations__)"),
         ]
-        self.texts.append(result)
-        return lines
-
-    def _nested(self) -> list[str]:
-        name = self.fresh("f")
-        result = self.fresh("t")
-        lines = [f"def {name}(q, k={self.number(0)}):", *self.block(4, 1), f"    return q + str(k) + {self.text(1)}"]
-        lines.append(f"{result} = {name}({self.text(1)})")
-        self.texts.append(result)
-        return lines
 
     # Statements about states
 
+    def write(self, state: str, text: str) -> str:
+        """In a function ``+=`` would bind a name of its own."""
+        return f"{state}.append({text})" if self.functions else f"{state} += {text}"
+
     def _append(self) -> list[str]:
-        return [f"{self.pick(*self.states)} += {self.text()}"]
+        return [self.write(self.pick(*self.states), self.text())]
 
     def _gen(self) -> list[str]:
-        name = self.fresh("t")
         options = self.pick(
             "max_tokens=3", "max_tokens=6, stop=' '", "max_tokens=4, temperature=1.0", "max_tokens=2, seed=7"
         )
-        variable = self.pick("'g'", "'h'", "None")
-        line = f"{name} = {self.pick(*self.states)}.gen({variable}, {options})"
-        self.texts.append(name)
-        return [line]
+        return self.bind("texts", "t", f"{self.pick(*self.states)}.gen({self.pick(*GEN_NAMES)}, {options})")
 
     def _typed(self) -> list[str]:
-        value, state = self.fresh("v"), self.pick(*self.states)
-        kind = self.draw(below(5))
+        state, kind = self.pick(*self.states), self.draw(below(5))
         if kind == 0:
             grammar = 'grammar=\'start: "a" start | "b"\''
             options = self.pick("regex='[a-c]{1,2}'", "choices=['x', 'y z', '12']", grammar)
-            self.texts.append(value)
-            return [f"{value} = {state}.gen('g', max_tokens=300, {options})"]
+            return self.bind("texts", "v", f"{state}.gen('g', max_tokens=300, {options})")
         if kind == 1:
-            self.numbers.append(value)
-            return [f"{value} = {state}.gen(dtype=bool, temperature=1.0)"]
+            return self.bind("numbers", "v", f"{state}.gen(dtype=bool, temperature=1.0)")
+        value = self.fresh("v")
         if kind == 2:
             digit = "{'type': 'integer', 'minimum': 0, 'maximum': 9}"
             schema = f"{{'type': 'object', 'properties': {{'k': {digit}}}, 'required': ['k']}}"
-            lines = [f"{value} = {state}.gen('o', schema={schema})", f"{value}n = {value}['k']"]
-            self.numbers.append(f"{value}n")
-            return lines
+            return [f"{value} = {state}.gen('o', schema={schema})", *self.bind("numbers", "v", f"{value}['k']")]
         schema = self.pick("Small", "Small", "Checked")
         count = self.pick("", "", ", n=2")
         lines = [f"{value} = {state}.gen('o', schema={schema}{count}, max_tokens=300)"]
         lines += [f"{value} = {value}[1]"] if count else []
-        lines += [f"{value}n = {value}.k", f"{value}t = {value}.w"]
-        self.numbers.append(f"{value}n")
-        self.texts.append(f"{value}t")
-        return [*lines, *self.pick([], [f"effect(f'{{{value}}}')"], [f"{state} += f'{{{value}}}'"])]
+        lines += [*self.bind("numbers", "v", f"{value}.k"), *self.bind("texts", "v", f"{value}.w")]
+        shown = f"f'{{{value}}}'"
+        return [*lines, *self.pick([], [f"effect({shown})"], [self.write(state, shown)])]
 
     def _select(self) -> list[str]:
-        name = self.fresh("t")
         choices = self.pick("['yes', 'no']", f"[{self.text(1)} + '1', 'other']", "['p', a + 'q']")
         method = self.pick("", ", method='greedy_token'", ", 'unconditional_likelihood_normalized'")
-        line = f"{name} = {self.pick(*self.states)}.select('c', {choices}{method})"
-        self.texts.append(name)
-        return [line]
+        return self.bind("texts", "t", f"{self.pick(*self.states)}.select('c', {choices}{method})")
 
     def _fork(self) -> list[str]:
         branches, branch = self.fresh("b"), self.fresh("v")
-        lines = [
-            f"{branches} = {self.pick(*self.states)}.fork({self.pick('2', '1', '0', 'len(words) + 1', 'len(words)')})"
-        ]
-        self.states.append(branch)
-        lines += [
+        count = self.pick("2", "1", "0", "len(words) + 1", "len(words)")
+        return [
+            f"{branches} = {self.pick(*self.states)}.fork({count})",
             f"for {branch} in {branches}:",
             f"    {branch} += {self.text(1)}",
             f"    {branch}.gen('j', max_tokens=3)",
+            *self.arm(2, loop=True, states=branch),
+            *self.bind("texts", "t", f"' '.join({branches}['j'])"),
         ]
-        lines += self.block(4, 2)
-        self.states.pop()
-        joined = self.fresh("t")
-        self.texts.append(joined)
-        return [*lines, f"{joined} = ' '.join({branches}['j'])"]
 
     def _role(self) -> list[str]:
         state = self.pick(*self.states)
-        if self.draw(st.booleans()):
-            return [f"with {state}.{self.pick('user', 'assistant')}():", *self.block(4, 2)]
-        return [f"{state} += {self.pick('user', 'system', 'assistant')}({self.text(1)})"]
+        if self.one_in(2):
+            return [f"with {state}.{self.pick('user', 'assistant')}():", *self.arm(2)]
+        return [self.write(state, f"{self.pick('user', 'system', 'assistant')}({self.text(1)})")]
 
     def _sub(self) -> list[str]:
-        name = self.fresh("t")
-        call = self.pick(
-            f"sub({self.text(1)})", f"sub({self.text(0)}, times=2)", f"more.on_state({self.pick(*self.states)})"
-        )
-        self.texts.append(name)
-        return [f"{name} = {call}"]
+        state = self.pick(*self.states)
+        call = self.pick(f"sub({self.text(1)})", f"sub({self.text(0)}, times=2)", f"more.on_state({state})")
+        return self.bind("texts", "t", call)
 
     def _sample(self) -> list[str]:
-        name = self.fresh("l")
-        self.lists.append(name)
-        return [f"{name} = {self.pick(*self.states)}.gen('many', n=2, max_tokens=2, temperature=0.8)"]
+        return self.bind("lists", "l", f"{self.pick(*self.states)}.gen('many', n=2, max_tokens=2, temperature=0.8)")
 
     def _copy(self) -> list[str]:
-        name = self.fresh("v")
-        line = f"{name} = {self.pick(*self.states)}.copy()"
-        self.states.append(name)
-        return [line]
+        return self.bind("states", "v", f"{self.pick(*self.states)}.copy()")
 
     def _alias(self) -> list[str]:
-        name = self.fresh("v")
-        line = f"{name} = {self.pick(*self.states)}"
-        self.states.append(name)
-        return [line]
-
-    def function(self, length: int) -> str:
-        body = []
-        for _ in range(length):
-            self.budget -= 1
-            body += self.statement()
-        results = f"[{', '.join(self.texts)}], [{', '.join(self.numbers)}], [{', '.join(self.lists)}]"
-        first = "s" if self.states else "_s"
-        lines = [f"def program({first}, a: str, b: str, n: int, words: list[str]):", *("    " + line for line in body)]
-        return "\n".join([*lines, f"    return {results}"]) + "\n"
+        return self.bind("states", "v", self.pick(*self.states))
 
 
-@st.composite
-def programs(draw: Any, *, states: bool = True) -> str:
-    """Source of a function ``program(s, a, b, n, words)``; without ``states`` it touches its first parameter never."""
-    length = draw(st.integers(2, 8))
-    return Writer(draw, states=states).function(length)
+def programs() -> st.SearchStrategy[str]:
+    """Source of a function ``program(s, a, b, n, words)``."""
+    return programs_of(Plain, budget=(14, 14), length=(2, 8))
 
 
 def arguments() -> st.SearchStrategy[tuple[str, str, int, list[str]]]:

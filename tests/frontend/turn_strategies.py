@@ -4,11 +4,11 @@ Each such line names its twin, which generates inside the message; both programs
 """
 
 import re
-from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.frontend.loop_strategies import LOOPS_HEADER, LoopWriter
+from tests.frontend.loop_strategies import LOOPS_HEADER, Loops
+from tests.frontend.strategies import programs_of
 
 TURNS_HEADER = (
     LOOPS_HEADER
@@ -31,15 +31,21 @@ def answers(s, text: str):
 _TWIN = "  # twin: "
 
 
-class TurnWriter(LoopWriter):
-    """Draws user messages, answers and assistant messages, under conditions and in loops."""
+class Turns(Loops):
+    """User messages, answers and assistant messages, under conditions and in loops."""
 
-    def statement(self) -> list[str]:
-        if self.clear:
-            self.maybe.clear()
+    def kinds(self) -> list[str]:
         kinds = [*["turn"] * 6, *["if", "loop"] * 2, "say", "say", "ask", "gen", "append", "copy", "alias", "views"]
-        kinds += ["rebind", "inner", "tool", "typed", "tried", *["leave", "end"][: bool(self.depth) + bool(self.loops)]]
-        return getattr(self, f"_{self.pick(*kinds)}")()
+        kinds += ["rebind", "inner", "tool", "typed", "refused"]
+        if self.writer.mixed:  # other topics write bare text, behind which most messages are refused
+            kinds = [*["refused"] * 12, "if", "loop", "gen", "copy", "alias", "rebind"]
+        return kinds + ["leave"] * bool(self.depth) + ["end"] * bool(self.loops)
+
+    def beginning(self) -> list[str]:
+        return self.pick(["s += user(a)"], ["s += user(a)"], [])
+
+    def ending(self) -> list[str]:
+        return ["s.text()"]
 
     def _turn(self) -> list[str]:
         state, name = self.pick(*self.states), self.fresh("t")
@@ -84,25 +90,24 @@ class TurnWriter(LoopWriter):
 
     def _views(self) -> list[str]:
         branches, branch, state = self.fresh("b"), self.fresh("v"), self.pick(*self.states)
-        answer = self.fresh("t")
-        self.states.append(branch)
-        body = self.arm()
-        self.states.remove(branch)
-        lines = [f"{state}.append(user({self.text(0)}))", f"{answer} = {state}.gen('g', max_tokens=3)"]
-        self.texts.append(answer)
+        lines = [f"{state}.append(user({self.text(0)}))", *self.bind("texts", "t", f"{state}.gen('g', max_tokens=3)")]
+        answer = self.texts[-1]
         many = self.pick("2", "len(words)", f"len({answer}.split('e')[:3])")
         return [
             *lines,
             f"{branches} = {state}.fork({many})",
             f"for {branch} in {branches}:",
             f"    {branch}.append(assistant({answer}))",
-            *body,
+            *self.arm(loop=True, states=branch),
         ]
 
-    def _tried(self) -> list[str]:
+    def _refused(self) -> list[str]:
         """A turn whose messages may be refused: behind bare text, on some ways or in some rounds."""
-        body = self.pick(self._ask, self._say, self._turn, self._append)()
-        return ["try:", *("    " + line for line in body), "except Exception as error:", "    s = s.copy()"]
+        kept = list(self.texts)
+        body = self.maker("ask", "say", "turn", "append", *["turn", "views", "typed"] * self.writer.mixed)
+        self.names["texts"] = kept
+        again = "pass" if self.functions else "s = s.copy()"
+        return ["try:", *("    " + line for line in body), "except Exception as error:", f"    {again}"]
 
     def _say(self) -> list[str]:
         role = self.pick("assistant", "assistant", "system")
@@ -111,21 +116,12 @@ class TurnWriter(LoopWriter):
     def _ask(self) -> list[str]:
         return [f"{self.pick(*self.states)}.append(user({self.text(0)}))"]
 
-    def function(self, length: int) -> str:
-        return (
-            super()
-            .function(length)
-            .replace("    s += a\n", self.pick("    s += user(a)\n", "    s += user(a)\n", ""), 1)
-            .replace("s.text()[-9:]", "s.text()")
-        )
-
 
 def twin_of(source: str) -> str:
     """``source`` with each line that has a twin replaced by it."""
     return re.sub(rf"(?m)^( *)\S.*{_TWIN}(.*)$", r"\1\2", source)
 
 
-@st.composite
-def turn_programs(draw: Any) -> str:
+def turn_programs() -> st.SearchStrategy[str]:
     """Source of a function ``program(s, a, b, n, words)`` whose turns are often generated ahead of their messages."""
-    return TurnWriter(draw).function(draw(st.integers(2, 8)))
+    return programs_of(Turns, budget=(26, 26), length=(2, 8))

@@ -16,6 +16,7 @@ from tests.frontend.handle_strategies import HANDLES_HEADER, handle_programs
 from tests.frontend.harness import EFFECTS, check
 from tests.frontend.library_strategies import LIBRARY_HEADER, library_programs
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
+from tests.frontend.mixed_strategies import MIXED_HEADER, mixed_programs
 from tests.frontend.name_strategies import NAMES_HEADER, named_programs
 from tests.frontend.object_strategies import OBJECTS_HEADER, object_programs
 from tests.frontend.strategies import HEADER, arguments, load, programs, with_own_list
@@ -34,6 +35,7 @@ STRATEGIES = {
     "library": (LIBRARY_HEADER, library_programs()),
     "names": (NAMES_HEADER, named_programs()),
     "turns": (TURNS_HEADER, turn_programs()),
+    "mixed": (MIXED_HEADER, mixed_programs()),
 }
 
 
@@ -108,7 +110,7 @@ def test_random_programs_are_plain_python(name: str, part: int, folder):
             lambda: (reset(), make(args))[-1],
             makers,
             getattr(module, "left", None),
-            levels=name == "objects",
+            levels=name in ("objects", "mixed"),
         )
 
     run()
