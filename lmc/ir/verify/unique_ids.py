@@ -115,7 +115,7 @@ class UniqueIds:
         return self._contradict(flags, [op for op in right if isinstance(op, LoopOp)])
 
     def _contradict(self, flags: Sequence[tuple[Any, bool]], loops: Collection[LoopOp]) -> bool:
-        """Return whether these flags cannot all be so, as far as it follows step by step from how they are made."""
+        """Return whether it follows, step by step from how they are made, that these flags cannot all be so."""
         self._steps = 0
         known: dict[Value, bool] = {}
         learned = list(flags)
