@@ -16,7 +16,7 @@ from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.continuation import stopping
 from lmc.frontend.control import conditions
 from lmc.frontend.control.conditions import scope
-from lmc.frontend.emit.objects import Rebuilt
+from lmc.frontend.emit.objects import Rebuilt, stored
 from lmc.frontend.emit.operands import constant, host_call, operand
 from lmc.frontend.handles import handles, programs
 from lmc.frontend.handles.cores import core_of, metas, new_handle, variables
@@ -439,6 +439,7 @@ def rules(machine: Machine, finish: Callable[[Abstract], None]) -> Rules:
         evaluate=partial(expressions.evaluate, machine),
         test=partial(expressions.test, machine),
         call=partial(calls.call, machine),
+        stored=partial(stored, machine),
         finish=finish,
         append_together=partial(append_together, machine),
         special=partial(classes.special, machine),

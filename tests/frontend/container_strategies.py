@@ -11,6 +11,9 @@ MOST_ITEMS = 5  # of a list that a generated program makes longer: loops over it
 
 CONTAINERS_HEADER = f"""
 import itertools
+import json
+import math
+import statistics
 from collections import Counter, OrderedDict, defaultdict, deque
 
 from lmc.frontend.program.function import JittedFunction as jit
@@ -218,6 +221,9 @@ class Containers(Topic):
             "dict",
             "set",
             "rows",
+            "one_row",
+            "records",
+            "answer",
         ]
         kinds += ["pairs", "comprehension", "flag", "write", "ask", "helper", "by_key", "best", "match"]
         kinds += [*self.of_libraries("queue", "counter", "group"), *["held_twice"] * 25 * self.of_rows]
@@ -419,6 +425,8 @@ class Containers(Topic):
             f"{rows} += [[{text}]] * 2" if not self.functions else "pass",
             f"{rows}.extend(twice([{text}]))",
             f"{rows}[0] = {rows}[-1] = [{text}]",
+            f"{self.picked(rows)}.append({text})",
+            f"{self.picked(rows)}[:1] = [{text}]",
         )
         return [f"if 0 < len({rows}) < 4 and len({rows}[0]) < {MOST_ITEMS}: {change}"]
 
@@ -529,13 +537,71 @@ class Containers(Topic):
             *body,
         ]
 
+    def picked(self, rows: str, key: str | None = None) -> str:
+        """One of some lists or dicts, which what is in them decides."""
+        keys = "len", "str", "lambda r: r[:1]", "lambda r: sum(map(len, r))", "lambda r: len(r[0]) if r else 0"
+        known = self.pick(*keys) if key is None else key
+        return self.pick(
+            f"{self.pick('min', 'max')}({rows}, key={known})",
+            f"sorted({rows}, key={known})[{self.pick('0', '-1')}]",
+            f"max(zip({rows}, range(9)), key=lambda p: len(p[0]))[0]",
+            f"next(r for r in sorted({rows}, key={known}))",
+            *([f"{self.pick('min', 'max')}({rows})"] if key is None else []),
+        )
+
     def _rows(self) -> list[str]:
         xs, ys = self.known("lists"), self.known("lists")
         return self.bind(
             "rows",
             "rows",
-            self.pick(f"[{xs}, ['z']]", f"[{xs}, {ys}]", "[[a], [b]]", f"[[w] for w in {xs}]", *self.same_rows()),
+            self.pick(
+                f"[{xs}, ['z']]",
+                f"sorted([{xs}, {ys}], key=len)",
+                f"[{xs}, {ys}]",
+                "[[a], [b]]",
+                f"[[w] for w in {xs}]",
+                *self.same_rows(),
+            ),
         )
+
+    def _one_row(self) -> list[str]:
+        if not self.names["rows"]:
+            return self._rows()
+        rows = self.known("rows")
+        if self.one_in(2):
+            return [f"if {rows}: {self.picked(rows)}.append({self.text()})"]
+        (line,) = self.bind("lists", "row", f"{self.picked(rows)} if {rows} else []")
+        name = self.names["lists"][-1]
+        return [line, f"if len({name}) < {MOST_ITEMS}: {name}.append({self.text()})"]
+
+    def _records(self) -> list[str]:
+        records, best = self.fresh("ds"), self.fresh("best")
+        key = self.pick("lambda d: d['k']", "lambda d: len(d['k'])", "lambda d: -len(d['k'])")
+        chosen = self.picked(records, key)
+        change = self.pick("['n'] = 1", ".update(n=len(xs))".replace("xs", self.known("lists")), "['k'] += '!'")
+        ranked = f"for i, d in enumerate(sorted({records}, key={key})): d['rank'] = i"
+        items = ", ".join(f"{{'k': {self.text()}}}" for _ in range(self.pick(1, 2, 3)))
+        return [
+            f"{records} = [{items}]",
+            f"{best} = {chosen}",
+            f"{best}{change}" if self.one_in(2) else f"{chosen}{change}",
+            *([ranked] * self.one_in(2)),
+            *self.bind("texts", "t", f"str([{records}, {best}, [d is {best} for d in {records}]])"),
+        ]
+
+    def _answer(self) -> list[str]:
+        """A list that the model gives, which the program changes and functions of Python look at."""
+        name = self.fresh("js")
+        schema = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}, "maxItems": 2}
+        change = f"{name}.append({self.pick('7', 'n')})"
+        looks = self.pick(
+            "json.dumps({0})", "json.dumps([{0}, 1])", "math.prod({0})", "statistics.mean([0, *{0}])", "sum({0})"
+        )
+        return [
+            f"{name} = s.gen(schema={schema}, max_tokens=20, temperature=1.0)",
+            f"if {self.condition()}: {change}" if self.one_in(2) else change,
+            *self.bind("texts", "t", f"str({looks.format(name)})"),
+        ]
 
     def _held_twice(self) -> list[str]:
         rows = self.names["rows"]

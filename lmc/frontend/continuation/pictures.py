@@ -133,6 +133,12 @@ class Pictures:
 
     def symbol(self, value: Symbol) -> Picture:
         """A value of the run."""
+        if value.ir in self.machine.ends.borrowed:
+            raise self.machine.stop(
+                f"{value.origin} may be a list or dict that the program or its caller holds, and is used where the "
+                "program goes on eagerly",
+                "take what is needed out of it before, or make a copy: list(x), dict(x)",
+            )
         self._may_be_copies = self._may_be_copies or value.type == ANY or isinstance(value.type, ListType | JsonType)
         return self.leaf(value.ir)
 

@@ -367,6 +367,7 @@ def changed(machine: Machine, owner: Abstract, added: Domain = None) -> None:
         if isinstance(cell, ObjectCell) and cell.domain is not None:
             machine.state.put(owner.address, replace(cell, domain=united(cell.domain, added)))
     else:
+        machine.check_own([owner])
         machine.objects.changed_unseen = True
         for address, _ in machine.watched:
             if isinstance(machine.state.get(address), ObjectCell):

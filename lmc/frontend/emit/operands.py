@@ -7,7 +7,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, IteratorCell, ListCell, ObjectCell, PoisonCell, SetCell
+from lmc.frontend.heap.cells import (
+    Cell,
+    DictCell,
+    GrownCell,
+    InstanceCell,
+    IteratorCell,
+    ListCell,
+    ObjectCell,
+    PoisonCell,
+    SetCell,
+)
 from lmc.frontend.heap.expressions import Expression
 from lmc.frontend.heap.sizes import CAUSE as SIZE_CAUSE
 from lmc.frontend.heap.sizes import REMEDY as SIZE_REMEDY
@@ -39,6 +49,7 @@ from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, is_disordered
 from lmc.frontend.source.pure_types import is_fixed, is_harmless_type, is_standard_module
 from lmc.frontend.tools.tools import Tool
 from lmc.ir.builtins import builtins
+from lmc.ir.builtins.builtins import PureBuiltin
 from lmc.ir.core import Effect, Value
 from lmc.ir.dialects.core_ops import ConcatOp, HostCallOp, PyCallOp
 from lmc.ir.types import ANY, BOOL, FLOAT, INT, NONE, TEXT, JsonType, ListType, Type, list_of, type_of
@@ -269,6 +280,9 @@ def pure(
         arguments = [value.items if isinstance(value, NumberRange) else value for value in arguments]
     if name in _BUILDERS:
         machine.ends.copied.update(value.address for value in arguments if isinstance(value, Ref))
+    borrows = False
+    if name not in _BUILDERS and any(map(partial(_holds_changeable, machine), arguments)):
+        borrows = _hand_on(machine, builtin, arguments, gives)
     operands = _in_order(machine, name, [operand(machine, value) for value in (*arguments, *named.values())])
     types = [each.type for each in operands]
     result_type = gives or builtin.result_type(types[: len(arguments)])
@@ -281,7 +295,7 @@ def pure(
             machine.rules.check_kept(f"a special method of {origin}", [each for each in arguments if _is_cell(each)])
             effect = Effect.WRITES
         host = machine.graph.hosts.builtin(builtin, effect)
-        return host_op(
+        found = host_op(
             machine,
             host,
             name,
@@ -291,16 +305,61 @@ def pure(
             result_type=result_type,
             origin=origin,
         )
+        _note_borrowed(machine, found.ir, operands, borrows=borrows)
+        return found
     may_raise = builtin.may_raise(types, tuple(named)) if raises is None else raises
     (result,) = machine.emit(
         PyCallOp, (result_type,), may_raise=may_raise, function=name, arguments=ir, keywords=tuple(named)
     )
+    _note_borrowed(machine, result, operands, borrows=borrows)
     domain = _domain_of(machine, builtin, arguments, named, result_type)
     if not all(each.follows for each in operands):
         is_local = result_type not in PLAIN_TYPES and any(each.local for each in operands)
         return Symbol(result, origin, domain=domain, local=is_local)
     expression = Expression(name, tuple(each.expression for each in operands), tuple(named))
     return Symbol(result, origin, expression, domain)
+
+
+def _note_borrowed(machine: Machine, result: Value, operands: Sequence[Operand], *, borrows: bool) -> None:
+    borrowed = machine.ends.borrowed
+    if result.type not in PLAIN_TYPES and (borrows or (borrowed and any(each.ir in borrowed for each in operands))):
+        borrowed.add(result)
+
+
+_CHOOSING = frozenset({"choose", "bound", "min", "max"})
+"""Builtins that give one of their arguments, not only of the items in them."""
+
+
+def _holds_changeable(machine: Machine, value: Abstract) -> bool:
+    """Return whether ``value`` is, or holds, a container of the program's that is no object of the run yet."""
+    if isinstance(value, Tuple):
+        return any(_holds_changeable(machine, each) for each in value.items)
+    return isinstance(machine.cell(value), ListCell | DictCell | SetCell | InstanceCell)
+
+
+def _hand_on(machine: Machine, builtin: PureBuiltin, arguments: Sequence[Abstract], gives: Type | None) -> bool:
+    """Make objects of the run of what the result of a builtin may be or hold, so that it is no copy of these.
+
+    Return whether some of it is the caller's, and is copied all the same.
+    """
+    borrows = False
+    kind = gives or builtin.result_type([type_of_value(machine, each) for each in arguments])
+    if kind in PLAIN_TYPES:
+        return False
+    chooses = builtin.name in _CHOOSING and len(arguments) > 1
+    for each in arguments:
+        cell = machine.cell(each)
+        parts = [each] if chooses else each.items if isinstance(each, Tuple) else ()
+        if isinstance(cell, ListCell):
+            parts = [*parts, *cell.items]
+        elif isinstance(cell, DictCell):
+            parts = [*parts, *cell.values]
+        for part in parts:
+            if isinstance(part, Ref) and part.address in machine.read_only:
+                borrows = True
+            elif _holds_changeable(machine, part):
+                machine.rules.stored(part)
+    return borrows
 
 
 _SAME_ITEMS = frozenset({"sorted", "reversed", "slice", "list_from"}).union(
@@ -428,10 +487,12 @@ def host_call(
     named = dict(keywords or {})
     machine.ends.copied.update(value.address for value in (*arguments, *named.values()) if isinstance(value, Ref))
     values = (*arguments, *named.values())
+    if effect is Effect.WRITES:
+        machine.check_own(values)
     operands = [operand(machine, value) for value in values]
     if (effect is Effect.WRITES or not _is_known(function)) and any(map(_hands_on, values, operands)):
         machine.note_write(ANSWERS_ARE_SHARED, None, was_read=machine.reads_answers)
-    if effect is Effect.PURE and any(each.foreign for each in operands):
+    if effect is Effect.PURE and any(each.foreign for each in _in_order(machine, "", operands)):
         effect = Effect.WRITES if may_run_code(machine, "", operands) else Effect.READS
     if result_type not in PLAIN_TYPES:
         machine.graph.note_hooks(function)

@@ -41,7 +41,16 @@ from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.handles import handles
 from lmc.frontend.handles.appending import append
 from lmc.frontend.handles.cores import is_handle, takes
-from lmc.frontend.heap.cells import CollectedCell, DictCell, GeneratorCell, GrownCell, InstanceCell, ListCell
+from lmc.frontend.heap.cells import (
+    CollectedCell,
+    DictCell,
+    GeneratorCell,
+    GrownCell,
+    InstanceCell,
+    ListCell,
+    ObjectCell,
+    PoisonCell,
+)
 from lmc.frontend.heap.reach import current, reached_from
 from lmc.frontend.heap.values import (
     NONE,
@@ -312,7 +321,10 @@ def _call_tool(machine: Machine, tool: Tool[..., Any], args: Args, kwargs: Kwarg
     _check_handed_over(machine, f"{tool.name}()", [*args, *kwargs.values()], tool.effect)
     found = host_call(machine, tool, args, kwargs, effect=tool.effect, result_type=tool.result_type)
     if not is_scalar(found):
-        machine.ends.lent |= reached_from(machine.state, [*args, *kwargs.values()])
+        lent = reached_from(machine.state, [*args, *kwargs.values()])
+        machine.ends.lent |= lent
+        if any(not isinstance(machine.state.get(address), ObjectCell | PoisonCell) for address in lent):
+            machine.ends.borrowed.add(found.ir)
     return found
 
 

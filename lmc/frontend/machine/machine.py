@@ -83,7 +83,8 @@ class Ends:
     ``root`` is the program's own handle.
     ``origins`` are what the caller holds as well, tuples and addresses: a parameter, and the way from there. ``copied``
     are the addresses of containers of which the run may hold a copy inside another object, ``lent`` those of
-    containers that a tool was given whose result may be or hold them. ``refused`` are errors that the program raises
+    containers that a tool was given whose result may be or hold them. ``borrowed`` are values of the run that may be
+    such a container, or hold one, though they do not follow its changes. ``refused`` are errors that the program raises
     whatever the run gives where it comes to an op, by a value that the op gives or names, or to a break.
     ``forms`` are the spelt-out forms of control flow in which it can't be captured, by the reason. ``stop_before`` says
     where the caller of the capture wants a break.
@@ -93,6 +94,7 @@ class Ends:
     origins: dict[int | Abstract, list[Any]] = field(default_factory=dict[int | Abstract, list[Any]])
     copied: set[int] = field(default_factory=set[int])
     lent: set[int] = field(default_factory=set[int])
+    borrowed: set[Value] = field(default_factory=set[Value])
     refused: dict[Value | Break, BaseException] = field(default_factory=dict["Value | Break", BaseException])
     forms: dict[Break, str] = field(default_factory=dict[Break, str])
     stop_before: Callable[[ast.stmt | None], bool] | None = None
@@ -157,6 +159,7 @@ class Rules:
     choose: Callable[[Symbol, Callable[[], Abstract], Callable[[], Abstract]], Abstract]
     tried: Callable[[Op, Classes | None], tuple[Value, ...]]
     inline: Callable[[FunctionType, Sequence[Abstract], Mapping[str, Abstract]], Abstract]
+    stored: Callable[[Abstract], Abstract]
 
 
 @dataclass(slots=True)
@@ -426,6 +429,16 @@ class Machine:
                 "a list or dict is changed while an iterator goes over it (enumerate, zip, map and the like)",
                 "go over a copy: list(x)",
             )
+
+    def check_own(self, values: Sequence[Abstract]) -> None:
+        """End the capture where what is changed, or asked for its identity, may be a container that the run copied."""
+        for value in values:
+            if isinstance(value, Symbol) and value.ir in self.ends.borrowed:
+                raise self.stop(
+                    f"{value.origin} may be a list or dict that the program or its caller holds, and is changed or "
+                    "compared with `is`",
+                    "take what is needed out of it, or change a copy: list(x), dict(x)",
+                )
 
     def may_be_kept(self, value: Abstract) -> bool:
         """Return whether a function may keep or change an object of the run: nothing still in use is in it."""

@@ -486,6 +486,7 @@ def _identical_objects(machine: Machine, left: Abstract, right: Abstract, *, neg
         both = isinstance(machine.cell(other), ObjectCell) and not same(one, other)
         if isinstance(machine.cell(one), ObjectCell) and (isinstance(other, Symbol) or both):
             return pure(machine, "is_not" if negate else "is", (one, other))
+    machine.check_own((left, right))
     given = [each.address for each in (left, right) if isinstance(each, Ref) and each.address in machine.read_only]
     if len(set(given)) == 2 and class_of(machine, left) is class_of(machine, right):
         raise machine.stop(

@@ -67,7 +67,7 @@ def copies_of_lists_of_the_run(s, a: str):
     return xs, ys, zs, d, dict(g), copy.copy(a), copy.deepcopy((1, a)), copy.copy(s["t"])
 
 
-@case("fix the bug", stops="what deepcopy() does is not known to the capture for the generation")
+@case("fix the bug")
 def beams_that_are_copied(s, a: str):
     state: dict[str, Any] = {"path": [], "score": 0}
     beams = [state]

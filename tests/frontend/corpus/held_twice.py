@@ -2,6 +2,8 @@
 
 # pyright: basic, reportOptionalMemberAccess=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
+import json
+import statistics
 from dataclasses import dataclass, field
 
 from lmc.frontend.tools.tools import tool
@@ -307,3 +309,64 @@ def a_used_up_iterator_beside_a_loop_that_changes_its_list(s, words: list[str]):
         xs[:] = ["z"]
         s += word
     return xs, seen, s.text()
+
+
+@case("apple pie")
+def records_ranked_by_what_the_model_says(s, a: str):
+    rows = [{"name": n, "score": int(s.gen(n, regex="[0-9]"))} for n in "abc"]
+    for i, r in enumerate(sorted(rows, key=lambda r: -r["score"])):
+        r["rank"] = i + 1
+    top = max(rows, key=lambda r: r["score"])
+    top["best"] = True
+    return rows, [r is top for r in rows]
+
+
+@case("apple pie")
+def the_emptiest_bin_gets_the_next_number(s, a: str):
+    bins = [[], [], []]
+    for v in (len(s.gen("a", max_tokens=3)), len(s.gen("b", max_tokens=2)), 5, 1):
+        min(bins, key=sum).append(v)
+    return bins
+
+
+@case("apple pie")
+def groups_in_the_order_of_their_sizes(s, a: str):
+    groups = {w: [s.gen(max_tokens=2)] for w in a.split()}
+    for k, v in sorted(groups.items(), key=lambda pair: pair[1][0]):
+        v.append(k)
+    return groups
+
+
+@case("apple pie", [{"n": 1}, {"n": 2}])
+def the_best_of_given_records_is_read(s, a: str, rows: list[dict[str, int]]):
+    best = max(rows, key=lambda r: r["n"] if "e" in s.gen(max_tokens=2) else 0)
+    return best["n"], sorted(rows, key=lambda r: -r["n"])[0]
+
+
+@case("apple pie", [{"n": 1}, {"n": 2}], stops="may be a list or dict that the program or its caller holds")
+def the_best_of_given_records_is_changed(s, a: str, rows: list[dict[str, int]]):
+    best = max(rows, key=lambda r: r["n"] if "e" in s.gen(max_tokens=2) else 0)
+    best["best"] = 1
+    return rows
+
+
+@tool(effect="pure")
+def the_same(given: list[int]) -> list[int]:
+    return given
+
+
+@case("apple pie", stops="the method 'append' of the result of the_same()")
+def a_pure_tool_gives_its_argument(s, a: str):
+    xs = [1, len(s.gen(max_tokens=3))]
+    ys = the_same(xs)
+    ys.append(1)
+    return xs, ys
+
+
+@case("apple pie")
+def an_answer_that_is_changed_before_it_is_written(s, a: str):
+    schema = {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2}
+    xs = s.gen("xs", schema=schema, max_tokens=30)
+    if "e" in s.gen("more", max_tokens=2):
+        xs.append(7)
+    return json.dumps({"xs": xs}), statistics.mean(xs)

@@ -110,7 +110,7 @@ def test_random_programs_are_plain_python(name: str, part: int, folder):
             lambda: (reset(), make(args))[-1],
             makers,
             getattr(module, "left", None),
-            levels=name in ("objects", "mixed"),
+            levels=name in ("objects", "containers", "mixed"),
         )
 
     run()
