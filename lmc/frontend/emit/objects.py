@@ -458,6 +458,12 @@ def in_place(machine: Machine, name: str, owner: Abstract, value: Abstract) -> A
 def combined(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract:
     """``left <name> right`` of which one is an object of the run: a new container."""
     kind = kind_of(machine, left) or kind_of(machine, right)
+    if kind is set:  # in whatever order
+        for each in (left, right):
+            if isinstance(each, Ref) and isinstance(machine.cell(each), SetCell):
+                escape(machine, each)
+        given = [looked_into(machine, each) if is_object(machine, each) else each for each in (left, right)]
+        return machine.new(ObjectCell(local(machine, name, given), set, ordered=False))
     return (
         item(machine, local(machine, name, (left, right))) if kind is None else made(machine, name, (left, right), kind)
     )

@@ -498,6 +498,7 @@ def host_call(
         machine.graph.note_hooks(function)
     if not isinstance(function, Tool):
         machine.graph.check_thread(function)
+    taints = taints and not (_is_known(function) and not any(each.foreign for each in operands))  # an answer alone
     if effect is Effect.WRITES and taints:
         machine.graph.check_apart(function)
     host, name = machine.graph.hosts.function(function, effect)

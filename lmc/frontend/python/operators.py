@@ -165,6 +165,11 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
     known = known_parts(machine, left, right)
     if known is not None and name != "add":
         return run_now(machine, getattr(operator, name), known, name)
+    cells = [cell for each in (left, right) if isinstance(cell := machine.cell(each), DictCell)]
+    if name == "or_" and len(cells) == 2 and all(cell.kind is dict for cell in cells):
+        pairs = [pair for cell in cells for pair in zip(cell.keys, cell.values, strict=True)]
+        merged = dict(pairs)
+        return machine.new(DictCell(tuple(merged), tuple(merged.values())))
     if name in _COMBINING and (objects.kind_of(machine, left) or objects.kind_of(machine, right)):
         return objects.combined(machine, name, left, right)
     found = _joined(machine, left, right) if name == "add" else None

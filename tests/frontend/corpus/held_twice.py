@@ -370,3 +370,42 @@ def an_answer_that_is_changed_before_it_is_written(s, a: str):
     if "e" in s.gen("more", max_tokens=2):
         xs.append(7)
     return json.dumps({"xs": xs}), statistics.mean(xs)
+
+
+ANSWER = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+
+
+@case(["q", "r"])
+def answers_are_tagged_one_after_the_other(s, words: list[str]):
+    found = []
+    for w in words:
+        branch = s.copy()
+        branch += w
+        d = branch.gen("j", schema=ANSWER, max_tokens=40)
+        d["tag"] = w
+        found.append(d)
+    return found
+
+
+@case("q r")
+def keys_that_are_missing(s, a: str):
+    s += a
+    d = s.gen("j", schema=ANSWER, max_tokens=40)
+    need = {"a", "b"}
+    missing = need - set(d)
+    for key in sorted(missing):
+        s += key
+    return len(missing), "b" in missing, {"x": 1} | {"y": s.gen(max_tokens=2)}
+
+
+@case("q r")
+def the_document_with_most_words_of_a_question(s, a: str):
+    words = set(a.split())
+    s += a
+    best = sorted(["r s", "q t", "q r"], key=lambda d: len(words & set(d.split())))
+    return best[-1], s.gen(max_tokens=2)
