@@ -462,8 +462,11 @@ def combined(machine: Machine, name: str, left: Abstract, right: Abstract) -> Ab
         for each in (left, right):
             if isinstance(each, Ref) and isinstance(machine.cell(each), SetCell):
                 escape(machine, each)
+        domains = [domain_of_items(machine, each) for each in (left, right)]
+        held = {"sub": domains[0], "and_": domains[0] if domains[1] is None else domains[1]}
+        domain = held[name] if name in held else united(*domains)
         given = [looked_into(machine, each) if is_object(machine, each) else each for each in (left, right)]
-        return machine.new(ObjectCell(local(machine, name, given), set, ordered=False))
+        return machine.new(ObjectCell(local(machine, name, given), set, ordered=False, domain=domain))
     return (
         item(machine, local(machine, name, (left, right))) if kind is None else made(machine, name, (left, right), kind)
     )

@@ -758,7 +758,7 @@ def exception_parts(machine: Machine, error: Raised) -> list[Abstract]:
     if error.context is not None:
         found.insert(0, machine.cases(error.context, partial(_context, machine)))
     if error.cause is not None:
-        found.append(error.cause)
+        found.append(found[0] if error.cause is error.context else error.cause)
     return found
 
 

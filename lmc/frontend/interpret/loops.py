@@ -335,6 +335,8 @@ def _over_object(machine: Machine, node: ast.For, iterable: Abstract) -> None:
 def _over_changing(machine: Machine, node: ast.For, items: Symbol) -> None:
     """A loop over what a tool gave, whose rounds call functions that may change it."""
     if items.ir in machine.objects.copies:
+        if machine.objects.provisional:
+            raise ItemsChangedError
         raise machine.stop(
             f"{items.origin} is gone over in a loop whose calls may change it",
             "go over a copy: list(x), or declare what the functions do (@lmc.tool(effect=…))",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import resolve_name
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from lmc.frontend.breaks import Break, CaptureBreak
 from lmc.frontend.continuation import stopping
 from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.emit.known import decided
+from lmc.frontend.emit.operands import exception
 from lmc.frontend.emit.raising import throw
 from lmc.frontend.handles.misuse import refuse_deletion
 from lmc.frontend.heap.cells import BranchesCell, ListCell
@@ -223,7 +225,12 @@ def _raise(machine: Machine, node: ast.Raise) -> None:
         if cause is not NONE and protected.is_held(machine, error):
             raise machine.unsupported("`from` behind an exception that was made before, which other names may hold")
     machine.at(node)
-    throw(machine, Raised(error.kind, error.args, error.symbol, error.made, cause, keywords=error.keywords))
+    context: Abstract | None = None
+    if machine.protected and isinstance(cause, Raised) and machine.handled and cause is machine.handled[-1]:
+        if cause.symbol is None and cause.made is None:  # they stay one object until a run raises
+            cause = replace(cause, symbol=exception(machine, cause))
+        context = cause
+    throw(machine, Raised(error.kind, error.args, error.symbol, error.made, cause, context, keywords=error.keywords))
 
 
 def _assert(machine: Machine, node: ast.Assert) -> None:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.emit.known import concrete, known_value
+from lmc.frontend.emit.objects import looked_into
 from lmc.frontend.emit.operands import pure, type_of_value
 from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.heap.cells import (
     GeneratorCell,
     ListCell,
+    ObjectCell,
 )
 from lmc.frontend.heap.reach import reached_from
 from lmc.frontend.heap.state import Place
@@ -37,7 +39,7 @@ from lmc.frontend.python.operators import binary, run_now, truth
 from lmc.frontend.python.picking import are_numbered, one_of
 from lmc.frontend.source.nondeterminism import has_one_order
 from lmc.ir.core import Block, Effect, walk
-from lmc.ir.types import BOOL, FLOAT, INT, Type, list_of
+from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type, list_of
 
 if TYPE_CHECKING:
     from lmc.frontend.machine.machine import Machine
@@ -89,6 +91,9 @@ def sorted_items(machine: Machine, given: Abstract, key: Abstract = NONE, revers
 
 def _items_by_value(machine: Machine, given: Abstract) -> list[Abstract] | Counted | None:
     """The items of what gives the same in whatever order they come, if all are texts or all are whole numbers."""
+    cell = machine.cell(given)
+    if isinstance(cell, ObjectCell) and not cell.ordered and cell.domain is not None:
+        return Counted(pure(machine, "list_from", (looked_into(machine, given),), gives=list_of(TEXT)))
     known = machine.plain(given)
     return (items_in_any_order if known and has_one_order(known[0]) else items_of)(machine, given)
 

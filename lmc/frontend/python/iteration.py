@@ -127,6 +127,12 @@ def _of_view(machine: Machine, view: View) -> list[Abstract] | Counted:
 
 
 def _of_constant(machine: Machine, value: Const) -> list[Abstract] | None:
+    found = _parts_of_constant(machine, value)
+    return None if found is None else [foreign.held(machine, item) for item in found]
+
+
+def _parts_of_constant(machine: Machine, value: Const) -> Sequence[Any] | None:
+    """Return the items of a container from outside, as they are there."""
     held = value.value
     if type(held) in _NO_ITERATION:
         raise_new(machine, TypeError, f"'{type(held).__name__}' object is not iterable")
@@ -142,9 +148,9 @@ def _of_constant(machine: Machine, value: Const) -> list[Abstract] | None:
             raise machine.stop(CAUSE, REMEDY)
         if len(held) > 100_000:
             raise machine.stop("this goes over very many items", "go over fewer of them")
-        return [foreign.held(machine, item) for item in held]
+        return held if isinstance(held, str | bytes | range | tuple | list) else list(held)
     if isinstance(held, type) and hasattr(held, "__members__"):
-        return [Const(item) for item in held.__members__.values()]
+        return list(held.__members__.values())
     return None
 
 
@@ -168,8 +174,25 @@ def known_items(machine: Machine, value: Abstract, use: str) -> list[Abstract]:
     raise machine.unsupported(f"going over {describe(machine, value)}")
 
 
+class _Held(Sequence[Abstract]):
+    """Items of a container from outside, each made when it is asked for."""
+
+    def __init__(self, machine: Machine, items: Sequence[Any]) -> None:
+        self._machine = machine
+        self._items = items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return foreign.held(self._machine, self._items[index])
+
+
 def _indexed(machine: Machine, source: Abstract) -> Sequence[Abstract] | None:
-    """The items that an iterator takes one by one, without a copy of those of tuples and lists."""
+    """The items that an iterator takes one by one, without a copy of all of them."""
+    if isinstance(source, Const) and isinstance(now := foreign.current(machine, source), Const):
+        known = _parts_of_constant(machine, now)
+        return None if known is None else _Held(machine, known)
     if isinstance(source, Tuple):
         return source.items
     held = machine.cell(source)

@@ -10,7 +10,7 @@ from lmc.frontend.emit import objects
 from lmc.frontend.emit.known import concrete, decided
 from lmc.frontend.emit.operands import describe, may_run_code, operand, pure
 from lmc.frontend.emit.raising import raise_new
-from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, GeneratorCell, IteratorCell, RowsCell
+from lmc.frontend.heap.cells import BranchArrayCell, BranchesCell, GeneratorCell, IteratorCell, ListCell, RowsCell
 from lmc.frontend.heap.values import (
     FALSE,
     ZERO,
@@ -114,6 +114,9 @@ def _holds_handles(machine: Machine, given: Abstract, items: Any) -> bool:
 def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abstract:
     """``zip(*given)``."""
     if any(isinstance(machine.cell(each), BranchArrayCell | RowsCell) for each in given):
+        lists = [cell for each in given if isinstance(cell := machine.cell(each), ListCell)]
+        if strict is FALSE and not all(cell.items for cell in lists):
+            return _iterator(machine, Tuple(()), zip, given)
         return machine.new(RowsCell("zip", given, strict=bool(concrete(machine, strict))))
     taken = _taken(machine, *given)
     columns = [items_of(machine, each) for each in taken]

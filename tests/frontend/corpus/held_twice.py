@@ -6,8 +6,11 @@ import json
 import statistics
 from dataclasses import dataclass, field
 
+from pydantic import BaseModel, Field
+
 from lmc.frontend.tools.tools import tool
 from tests.frontend.corpus.cases import case
+from tests.frontend.harness import effect
 
 
 @dataclass
@@ -400,7 +403,7 @@ def keys_that_are_missing(s, a: str):
     missing = need - set(d)
     for key in sorted(missing):
         s += key
-    return len(missing), "b" in missing, {"x": 1} | {"y": s.gen(max_tokens=2)}
+    return len(missing), "b" in missing, sorted(need & set(d)), {"x": 1} | {"y": s.gen(max_tokens=2)}
 
 
 @case("q r")
@@ -409,3 +412,53 @@ def the_document_with_most_words_of_a_question(s, a: str):
     s += a
     best = sorted(["r s", "q t", "q r"], key=lambda d: len(words & set(d.split())))
     return best[-1], s.gen(max_tokens=2)
+
+
+class Claim(BaseModel):
+    text: str = Field(max_length=6)
+
+
+class Claims(BaseModel):
+    claims: list[Claim] = Field(max_length=3)
+
+
+@case("q r")
+def the_places_of_claims(s, a: str):
+    s += a
+    places = {}
+    for i, claim in enumerate(s.gen("c", schema=Claims, max_tokens=80).claims):
+        places[claim.text] = i
+    return places
+
+
+@case("q r")
+def a_function_adds_to_the_list_it_is_mapped_over(s, a: str):
+    xs = [a]
+    if "e" in s.gen("p", max_tokens=2, temperature=1.0):
+        xs.append("more")
+
+    def again(text):
+        if len(xs) < 5:
+            xs.append("again")
+        return text
+
+    return "".join(map(again, iter(xs))), xs
+
+
+@case("q r")
+def raised_from_what_was_caught_with_a_finally(s, a: str):
+    try:
+        return [s.gen("x", max_tokens=2)][5]  # noqa: PLE0643
+    except (KeyError, IndexError) as error:
+        raise RuntimeError("no") from error
+    finally:
+        effect("finally")
+
+
+@case("q r")
+def branches_beside_an_empty_list(s, a: str):
+    found = []
+    if "e" in s.gen("g", max_tokens=2, temperature=1.0):
+        for branch, _ in zip(s.fork(len(a)), found, strict=False):
+            branch.append(a)
+    return found

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import TYPE_CHECKING, Any
 
+from lmc.frontend.emit import objects
 from lmc.frontend.emit.known import concrete
 from lmc.frontend.heap.cells import GeneratorCell, InstanceCell, IteratorCell
 from lmc.frontend.heap.values import (
@@ -43,7 +44,8 @@ def is_of_program(machine: Machine, value: Abstract) -> bool:
 
 
 def _is_lazy(machine: Machine, value: Abstract) -> bool:
-    return isinstance(machine.cell(value), GeneratorCell | IteratorCell | InstanceCell)
+    is_iterator = isinstance(machine.cell(value), GeneratorCell | IteratorCell | InstanceCell)
+    return is_iterator or objects.kind_of(machine, value) is objects.ITERATOR
 
 
 def _one(function: Callable[..., Any]) -> Callable[..., Any]:
