@@ -60,6 +60,7 @@ PROGRAMS = {"two lines": short, "one `if`": one_condition}
 class Walk:
     """What was visited."""
 
+    is_on: bool = False
     calls: int = 0
     moves: int = 0
     files: set[str] = field(default_factory=set[str])
@@ -67,7 +68,7 @@ class Walk:
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
         name = frame.f_code.co_filename
-        if event != "call" or not name.startswith(_OWN) or frame.f_code.co_name == "<module>":
+        if not self.is_on or event != "call" or not name.startswith(_OWN) or frame.f_code.co_name == "<module>":
             return
         thread = threading.get_ident()
         self.calls += 1
@@ -83,9 +84,11 @@ def walked() -> Generator[Walk]:
     threading.setprofile(walk)
     _profile_loop(walk)
     sys.setprofile(walk)
+    walk.is_on = True
     try:
         yield walk
     finally:
+        walk.is_on = False
         sys.setprofile(None)
         _profile_loop(None)
         threading.setprofile(None)
