@@ -42,7 +42,7 @@ _LEAST = "{}['x']", "{}.get('x', 'none')", "{}.get('y', '-')"
 
 
 class Handles(Loops):
-    """What programs do with handles: branches, copies, containers of them, sub-programs, misuse."""
+    """Statements about handles: branches, copies, containers of them, sub-programs, misuse."""
 
     SHOWN: ClassVar = {
         **Loops.SHOWN,

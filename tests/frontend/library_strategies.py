@@ -281,7 +281,7 @@ _HOLE = re.compile(r"\{([TNFBWMS])\}")
 
 
 class Library(Topic):
-    """What ordinary programs do with texts, numbers and lists of them."""
+    """Calls of the standard library over texts, numbers and lists of them."""
 
     SHOWN: ClassVar = {**Topic.SHOWN, **dict.fromkeys(("lists", "numberlists"), "list({})"), "values": "{}"}
 

@@ -103,7 +103,7 @@ class Loops(Conditions):
     def _loop(self) -> list[str]:
         return self._rebind() if self.loops >= MOST_LOOPS else self.maker("for", "while")
 
-    # What rounds change
+    # Changes made by rounds
 
     def _exchange(self) -> list[str]:
         own = self.own("texts")

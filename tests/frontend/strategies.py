@@ -257,7 +257,7 @@ class Topic(Drawing):
         """Statements of any topic below a head; ``bound`` are names that it binds, by kind."""
         return self.writer.arm(most, indent, loop, function, bound)
 
-    # What a topic says of its own
+    # Parts that a topic overrides
 
     def beginning(self) -> list[str]:
         """The first lines of a program."""
@@ -268,7 +268,7 @@ class Topic(Drawing):
         return []
 
     def ending(self) -> list[str]:
-        """What the result of a program shows besides its names."""
+        """Return further expressions for the result of a program, behind its names."""
         return ["s.text()[-9:]"]
 
     def idle(self) -> list[str]:
@@ -335,7 +335,7 @@ class Topic(Drawing):
         return [*lines, *self.arm(loop=True), *self.otherwise()]
 
     def otherwise(self) -> list[str]:
-        """What a loop does that ends by itself."""
+        """Draw the ``else`` of a loop, or nothing."""
         return ["else:", *self.arm(1)] if self.one_in(5) else []
 
     def _end(self) -> list[str]:
