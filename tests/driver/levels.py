@@ -28,7 +28,7 @@ LONG = 20.0
 TOY = Target("toy")
 LEVELS = ("O0", "O2")
 READS = frozenset({"lookup"})
-"""First values of effects of functions that only read: what they read at the same time, they may in any order."""
+"""First values of effects of functions that only read, in every header of random programs: they may trade places."""
 
 
 def run_at(
@@ -56,13 +56,17 @@ def run_at(
 
 
 def check_levels(captured: Captured, make: Callable[[], tuple[Any, ...]]) -> None:
-    """Assert that no level tells itself apart from plain Python; ``make`` makes the arguments anew for each run."""
+    """Assert that no level tells itself apart from plain Python; ``make`` makes the arguments anew for each run.
+
+    Where the program raises, what only reads may have run behind that: it waits for writes alone (``waits_of``).
+    """
     function: JittedFunction = captured.function
     plain = run_plain(function, make(), {})
+    shown = _without_reads if plain.end[0] == "raised" else _in_order
     for level in LEVELS:
         found = run_at(level, captured, make(), {})
         assert found.end == plain.end, (level, found.end, plain.end)
-        assert _in_order(found.effects) == _in_order(plain.effects), level
+        assert shown(found.effects) == shown(plain.effects), level
         if plain.end[0] == "gave":
             assert found.calls == plain.calls if level == "O0" else found.calls <= plain.calls, level
     if may_start_early(captured):

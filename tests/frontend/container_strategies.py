@@ -23,7 +23,7 @@ from tests.frontend.harness import effect
 
 @tool(effect="reads")
 def found(word: str) -> list[str]:
-    effect("found", word)
+    effect("lookup", word)
     return [word[:2], word[2:4]]
 
 
@@ -551,7 +551,7 @@ class Containers(Topic):
 
     def _rows(self) -> list[str]:
         xs, ys = self.known("lists"), self.known("lists")
-        return self.bind(
+        made = self.bind(
             "rows",
             "rows",
             self.pick(
@@ -563,6 +563,8 @@ class Containers(Topic):
                 *self.same_rows(),
             ),
         )
+        later = f"if {self.condition()} and len({xs}) < {MOST_ITEMS}: {xs}.append({self.text()})"
+        return [*made, later] if self.one_in(3) else made
 
     def _one_row(self) -> list[str]:
         if not self.names["rows"]:

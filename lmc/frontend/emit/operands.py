@@ -334,7 +334,7 @@ def _holds_changeable(machine: Machine, value: Abstract) -> bool:
     """Return whether ``value`` is, or holds, a container of the program's that is no object of the run yet."""
     if isinstance(value, Tuple):
         return any(_holds_changeable(machine, each) for each in value.items)
-    return isinstance(machine.cell(value), ListCell | DictCell | SetCell | InstanceCell)
+    return isinstance(machine.cell(value), ListCell | GrownCell | DictCell | SetCell | InstanceCell)
 
 
 def _hand_on(machine: Machine, builtin: PureBuiltin, arguments: Sequence[Abstract], gives: Type | None) -> bool:

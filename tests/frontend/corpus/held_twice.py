@@ -462,3 +462,15 @@ def branches_beside_an_empty_list(s, a: str):
         for branch, _ in zip(s.fork(len(a)), found, strict=False):
             branch.append(a)
     return found
+
+
+@case("q r", ["q", "e"])
+def sorted_lists_of_unknown_length_grow(s, a: str, words: list[str]):
+    s += a
+    rest = list(words)
+    ranked = sorted([rest, rest], key=len)
+    most = max(rest, [w for w in words if w in s.gen("w", max_tokens=3)], key=len)
+    if "e" in s.gen("p", max_tokens=2, temperature=1.0):
+        rest.append("more")
+    most.append("most")
+    return ranked, [row is rest for row in ranked], most is rest, rest
