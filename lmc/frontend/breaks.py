@@ -26,3 +26,7 @@ class CaptureBreak(BaseException):
     def __init__(self, reason: Break) -> None:
         super().__init__(str(reason))
         self.reason = reason
+
+
+class TooDeepBreak(CaptureBreak):
+    """Ends it where conditions stand too deep in each other: a loop around may be one of the run, not known rounds."""

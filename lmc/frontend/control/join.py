@@ -284,7 +284,9 @@ class Join:
         if isinstance(found, View) and isinstance(found.owner, Union):
             return None  # a view of each
         if isinstance(found, Raised) and isinstance(left, Raised) and isinstance(right, Raised):
-            kinds = (*left.kinds, *right.kinds) if left.kinds is not None and right.kinds is not None else None
+            kinds = None
+            if left.kinds is not None and right.kinds is not None:
+                kinds = tuple(dict.fromkeys((*left.kinds, *right.kinds)))
             return found if left.kinds is right.kinds else dataclasses.replace(found, kinds=kinds)
         return found
 

@@ -8,12 +8,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.breaks import CaptureBreak
+from lmc.frontend.breaks import CaptureBreak, TooDeepBreak
 from lmc.frontend.control.conditions import adopt, branch, scope
 from lmc.frontend.control.loops import Evaluated, LoopParts, Loops, is_evaluated, run_loop
 from lmc.frontend.emit import objects
 from lmc.frontend.emit.known import decided, known_value, length_of
-from lmc.frontend.emit.operands import describe, may_run_code, operand, pure
+from lmc.frontend.emit.operands import describe, is_value, may_run_code, operand, pure
 from lmc.frontend.handles.rows import Over
 from lmc.frontend.heap.cells import (
     BranchArrayCell,
@@ -46,7 +46,7 @@ from lmc.frontend.machine.budget import MAX_UNROLLED_FOR, MAX_UNROLLED_WHILE
 from lmc.frontend.machine.exits import NORMAL, Exit, Way
 from lmc.frontend.machine.machine import ItemsChangedError
 from lmc.frontend.python import foreign as outside
-from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item
+from lmc.frontend.python.iteration import Counted, indexed, items_of, known_items, next_item
 from lmc.frontend.python.iteration import over as iterator_over
 from lmc.frontend.python.iterators import row
 from lmc.frontend.python.library import polyfills
@@ -138,7 +138,43 @@ def run_while(machine: Machine, node: ast.While) -> None:
         finally:
             machine.loops = around
 
-    machine.attempt(first_rounds, lambda: _counted_while(machine, node, trial.met), NotKnownError)
+    _in_rounds(machine, (id(node), None), first_rounds, lambda: _counted_while(machine, node, trial.met))
+
+
+def _in_rounds(machine: Machine, key: Any, rounds: Callable[[], None], counted: Callable[[], None]) -> None:
+    """``rounds()``, one after the other; ``counted()`` where they are not known, or stand too deep in each other.
+
+    Known rounds say more than a loop of the run: where that has breaks, they end with one instead.
+    """
+    depth, depths = len(machine.graph.stack), machine.ends.depths[key]
+
+    def tried() -> None:
+        machine.ends.in_rounds += 1
+        loops, count = machine.loops, machine.loops.count.copy()
+        try:
+            rounds()
+        except TooDeepBreak:
+            depths.rounds, loops.count = depth, count
+            raise
+        finally:
+            machine.ends.in_rounds -= 1
+
+    def again() -> None:
+        if depth < depths.rounds:
+            counted()
+        else:
+            machine.attempt(counted, until_too_deep, CaptureBreak)
+
+    def until_too_deep() -> None:
+        depths.counted = min(depth, depths.counted)
+        machine.attempt(rounds, counted, NotKnownError)
+
+    if depth >= depths.counted:
+        until_too_deep()
+    elif depth >= depths.rounds:
+        again()
+    else:
+        machine.attempt(tried, again, NotKnownError, TooDeepBreak)
 
 
 def _counted_while(machine: Machine, node: ast.While, inner: dict[Any, Evaluated] | None = None) -> None:
@@ -280,10 +316,12 @@ def _over_items(machine: Machine, node: ast.For, iterable: Abstract) -> None:
     if isinstance(iterator, Counted):
         _counted_or_known(machine, node, iterator)
         return
-    machine.attempt(
+    items = indexed(machine, iterator)
+    _in_rounds(
+        machine,
+        (id(node), None if items is None else len(items)),
         lambda: _unrolled_for(machine, node, iterator),
-        lambda: _live_for(machine, node, iterator),
-        NotKnownError,
+        lambda: _live_for(machine, node, iterable, iterator),
     )
 
 
@@ -472,11 +510,17 @@ def _unrolled_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
         unrolled(machine, node, rounds, [("iterator", iterator)])
 
 
-def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
-    """A loop over a list of the program's own whose length rounds make unknown: it is read live, as Python does."""
+def _live_for(machine: Machine, node: ast.For, iterable: Abstract, iterator: Ref) -> None:
+    """A loop by index over what the program knows: a list of its own is read live, as Python does."""
     cell = machine.cell(iterator)
     assert isinstance(cell, IteratorCell)
+    if iterator == iterable and machine.is_held(iterator):
+        raise machine.unsupported("a loop of the run over an iterator that has a name")
     source = cell.source
+    items = indexed(machine, iterator)
+    if isinstance(source, Tuple | Const) and items is not None and not cell.index:
+        _over_known(machine, node, source, list(items))
+        return
     owner = source.owner if isinstance(source, View) else source
     found = machine.cell(owner)
     if isinstance(found, DictCell) and isinstance(owner, Ref) and not cell.index:
@@ -496,6 +540,33 @@ def _live_for(machine: Machine, node: ast.For, iterator: Ref) -> None:
     )
     machine.state.put(source.address, GrownCell(value))
     _counted_for(machine, node, Counted(value, source))
+
+
+def _over_known(machine: Machine, node: ast.For, source: Abstract, items: Sequence[Abstract]) -> None:
+    """A loop by index over known values."""
+    if not all(map(_is_apart, items)):
+        raise machine.unsupported("a loop of the run over known functions and objects")
+    writes = machine.writes
+    _counted_for(machine, node, Counted(_listed(machine, items)))
+    if machine.writes > writes and isinstance(source, Const) and not is_immutable(source.value):
+        raise machine.unsupported("a loop of the run over a list from outside that it may change")
+
+
+def _is_apart(value: Abstract) -> bool:
+    """Return whether a value of the run can stand for ``value``, and nothing else holds a part of it."""
+    if isinstance(value, Tuple):
+        return value.kind is tuple and all(map(_is_apart, value.items))
+    return is_value(value) and not (isinstance(value, Symbol) and (value.foreign or value.local))
+
+
+def _listed(machine: Machine, items: Sequence[Abstract]) -> Symbol:
+    """A list of the run with these items. Tuples of one length are taken apart: the type of each part is known."""
+    found = pure(machine, "list", items)
+    rows = [item.items for item in items if isinstance(item, Tuple)]
+    if len(rows) == len(items) and len({len(parts) for parts in rows}) == 1:
+        columns = [_listed(machine, parts) for parts in zip(*rows, strict=True)]
+        machine.rows[found.ir] = lambda position: Tuple(tuple(row(machine, each, position) for each in columns))
+    return found
 
 
 def _counted_for(machine: Machine, node: ast.For, items: Counted, *, is_own: bool = True) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib.util import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.breaks import Break, CaptureBreak, TooDeepBreak
 from lmc.frontend.continuation import stopping
 from lmc.frontend.control.conditions import adopt, branch
 from lmc.frontend.emit.known import decided
@@ -40,7 +40,8 @@ def execute_one(machine: Machine, node: ast.stmt) -> None:
     try:
         run_statement(machine, node)
     except (CaptureBreak, MadeError, RecursionError) as stop:
-        ways = None if machine.attempts else stopping.ways_to(machine, node)
+        is_tried = machine.attempts or (machine.ends.in_rounds and isinstance(stop, TooDeepBreak))
+        ways = None if is_tried else stopping.ways_to(machine, node)
         if ways is None:
             raise
         machine.restore(saved)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import MethodType
 from typing import Any
 
-from lmc.frontend.breaks import Break, CaptureBreak
+from lmc.frontend.breaks import Break, CaptureBreak, TooDeepBreak
 from lmc.frontend.heap.expressions import Expression, evaluate
 from lmc.frontend.language.constraint_options import ConstraintSpec
 from lmc.frontend.machine.budget import MAX_DEPTH, MAX_OPS
@@ -99,9 +99,8 @@ class Graph:
     def open(self, builder: Builder) -> None:
         """``builder`` is the innermost block from here on."""
         if len(self.stack) >= MAX_DEPTH:
-            raise self.stop(
-                f"conditions and loops stand deeper than {MAX_DEPTH} in each other", "move a part into a function"
-            )
+            cause = f"conditions and loops stand deeper than {MAX_DEPTH} in each other"
+            raise TooDeepBreak(Break(self.location, cause, "move a part into a function"))
         self.stack.append(builder)
 
     def close(self) -> Builder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -76,6 +76,17 @@ class Within:
     given: Sequence[tuple[str, Abstract]] = ()
 
 
+@dataclass(slots=True)
+class Depths:
+    """From how many blocks on in each other the rounds of a loop can't be interpreted one by one, nor by a run's index.
+
+    It is kept where the interpretation begins again: a loop in rounds of another one tries each way once.
+    """
+
+    rounds: int = sys.maxsize
+    counted: int = sys.maxsize
+
+
 @dataclass(eq=False)
 class Ends:
     """The data that the ends of a capture need.
@@ -87,7 +98,8 @@ class Ends:
     such a container, or hold one, though they do not follow its changes. ``refused`` are errors that the program raises
     whatever the run gives where it comes to an op, by a value that the op gives or names, or to a break.
     ``forms`` are the spelt-out forms of control flow in which it can't be captured, by the reason. ``stop_before`` says
-    where the caller of the capture wants a break.
+    where the caller of the capture wants a break. ``in_rounds`` is the number of loops under way that can begin again
+    as loops of the run: ``TooDeepBreak`` goes out to them. ``depths`` is what is known of those, by node and length.
     """
 
     root: Ref = field(default_factory=lambda: Ref(0))
@@ -98,6 +110,8 @@ class Ends:
     refused: dict[Value | Break, BaseException] = field(default_factory=dict["Value | Break", BaseException])
     forms: dict[Break, str] = field(default_factory=dict[Break, str])
     stop_before: Callable[[ast.stmt | None], bool] | None = None
+    in_rounds: int = 0
+    depths: defaultdict[Any, Depths] = field(default_factory=lambda: defaultdict(Depths))
 
 
 @dataclass(eq=False)

@@ -188,8 +188,11 @@ class _Held(Sequence[Abstract]):
         return foreign.held(self._machine, self._items[index])
 
 
-def _indexed(machine: Machine, source: Abstract) -> Sequence[Abstract] | None:
-    """The items that an iterator takes one by one, without a copy of all of them."""
+def indexed(machine: Machine, iterator: Abstract) -> Sequence[Abstract] | None:
+    """The items that an iterator takes one by one, without a copy of all of them; None where only a run knows them."""
+    cell = machine.cell(iterator)
+    assert isinstance(cell, IteratorCell)
+    source = cell.source
     if isinstance(source, Const) and isinstance(now := foreign.current(machine, source), Const):
         known = _parts_of_constant(machine, now)
         return None if known is None else _Held(machine, known)
@@ -236,7 +239,7 @@ def next_item(machine: Machine, iterator: Abstract) -> Abstract | None:
     assert isinstance(iterator, Ref)
     cell = machine.cell(iterator)
     assert isinstance(cell, IteratorCell)
-    found = _indexed(machine, cell.source)
+    found = indexed(machine, iterator)
     if found is None:
         raise machine.stop(
             "the next item is taken from an iterator over items that only a run counts",

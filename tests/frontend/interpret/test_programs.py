@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, note, settings
+from hypothesis import strategies as st
 
 from benchmarks.captured_share import Program, corpus
 from lmc.frontend.capture import capture
+from lmc.frontend.machine import graph
 from lmc.frontend.program.arguments import bind
 from tests.driver.levels import check_levels
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
@@ -23,6 +26,8 @@ from tests.frontend.strategies import HEADER, arguments, load, programs, with_ow
 from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs
 
 FULL = settings.default.max_examples > 100  # type: ignore[union-attr]
+DEPTHS = st.sampled_from([graph.MAX_DEPTH, graph.MAX_DEPTH, 7])
+"""Limits of conditions in each other: known rounds reach a low one soon, and become a loop of the run."""
 GROUPS = ("conditions", "loops", "ordinary", "corpus", "examples", "sglang")
 CORPUS = {f"{program.group}-{program.name}": program for program in corpus() if program.group in GROUPS}
 STRATEGIES = {
@@ -95,8 +100,8 @@ def test_random_programs_are_plain_python(name: str, part: int, folder):
     header, sources = STRATEGIES[name]
 
     @settings(max_examples=200 if FULL else 12)
-    @given(source=sources, args=arguments(), other=arguments())
-    def run(source, args, other):
+    @given(source=sources, args=arguments(), other=arguments(), depth=DEPTHS)
+    def run(source, args, other, depth):
         source = with_own_list(source)
         note(source)
         module = load("@jit\n" + source, folder, header)
@@ -105,12 +110,13 @@ def test_random_programs_are_plain_python(name: str, part: int, folder):
         exchange = getattr(module, "exchange", lambda: None)
         make = lambda given: (*given[:3], list(given[3]))  # noqa: E731
         makers = [lambda given=given: (reset(), exchange(), make(given))[-1] for given in others]
-        check_rows(
-            module.program,
-            lambda: (reset(), make(args))[-1],
-            makers,
-            getattr(module, "left", None),
-            levels=name in ("objects", "containers", "mixed"),
-        )
+        with patch.object(graph, "MAX_DEPTH", depth):
+            check_rows(
+                module.program,
+                lambda: (reset(), make(args))[-1],
+                makers,
+                getattr(module, "left", None),
+                levels=name in ("objects", "containers", "mixed"),
+            )
 
     run()
