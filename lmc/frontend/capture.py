@@ -247,13 +247,12 @@ class _Capture:
         first = next(iter(given), None)
         machine.activations.append(Activation(target, definition, (frame,), decides=True, first_argument=first))
 
-        def whole() -> None:
-            statements.execute(machine, definition.body)
+        def end() -> None:
             self.graph.location = self.function.location
             self.finish(Const(None))
             raise Left(Outcome({}, machine.state, machine.watermark()))
 
-        outcome = scope(machine, whole)
+        outcome = scope(machine, lambda: statements.execute(machine, definition.body, end))
         assert not outcome.ways, "a way out of the program has no target"
 
     def _arguments(self) -> tuple[list[Abstract], dict[str, Abstract]]:

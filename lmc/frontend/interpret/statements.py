@@ -20,7 +20,7 @@ from lmc.frontend.heap.values import NONE, Abstract, Const, Raised, Symbol, same
 from lmc.frontend.interpret import calls, comprehensions, loops, names, patterns, protected
 from lmc.frontend.interpret.expressions import evaluate, make_function, test
 from lmc.frontend.machine.exits import Exit, Left, Outcome
-from lmc.frontend.machine.machine import MadeError
+from lmc.frontend.machine.machine import MadeError, Saved
 from lmc.frontend.python import attributes, foreign, items, iteration, operators
 from lmc.ir.errors import LmcError
 
@@ -28,30 +28,26 @@ if TYPE_CHECKING:
     from lmc.frontend.machine.machine import Machine
 
 
-def execute(machine: Machine, body: Sequence[ast.stmt]) -> None:
-    """Run statements in order. Raises ``Left`` where no run gets to their end."""
-    for statement in body:
-        execute_one(machine, statement)
+def execute(machine: Machine, body: Sequence[ast.stmt], end: Callable[[], None] | None = None) -> None:
+    """Run statements in order, and then ``end``. Raises ``Left`` where no run gets to their end.
 
-
-def execute_one(machine: Machine, node: ast.stmt) -> None:
-    """Run one statement; where it can't be captured and the place can hold a break, end there."""
-    saved = machine.save()
+    Where one can't be captured, the block ends before it, or before the last one that a break can stand before.
+    """
+    begun: list[Saved] = []
     try:
-        run_statement(machine, node)
+        for node in body:
+            begun.append(machine.save())
+            run_statement(machine, node)
+        if end is not None:
+            end()
     except (CaptureBreak, MadeError, RecursionError) as stop:
-        is_tried = machine.attempts or (machine.ends.in_rounds and isinstance(stop, TooDeepBreak))
-        ways = None if is_tried else stopping.ways_to(machine, node)
-        if ways is None:
+        if machine.attempts or (machine.ends.in_rounds and isinstance(stop, TooDeepBreak)):
             raise
-        machine.restore(saved)
-        reason = reason_of(machine, stop)
-        _end_before(machine, ways, reason, saved)
-        if isinstance(stop, MadeError):
-            machine.ends.refused[reason] = stop.error
-        raise Left(Outcome({}, machine.state, machine.watermark())) from None
+        _end_before(machine, list(zip(body, begun, strict=False)), stop)
+        raise
     finally:
-        machine.release(saved)
+        for saved in reversed(begun):
+            machine.release(saved)
 
 
 def reason_of(machine: Machine, stop: BaseException) -> Break:
@@ -69,14 +65,31 @@ def reason_of(machine: Machine, stop: BaseException) -> Break:
     )
 
 
-def _end_before(machine: Machine, ways: Any, reason: Break, saved: Any) -> None:
-    """End the innermost block with ``lm.break``; the reason goes outward where that can't be."""
-    try:
-        stopping.stop_before(machine, ways, reason)
-    except (CaptureBreak, RecursionError):
+def _end_before(machine: Machine, begun: list[tuple[ast.stmt, Saved]], stop: BaseException) -> None:
+    """End the innermost block with ``lm.break`` before the last statement where that can be, and raise ``Left``.
+
+    Returns, or raises what goes outward, where it can't be before any of those that have ``begun``.
+    """
+    reason = reason_of(machine, stop)
+    tried: Saved | None = None
+    for node, saved in reversed(begun):
+        ways = stopping.ways_to(machine, node)
+        if ways is None:
+            continue
         machine.restore(saved)
+        machine.activation.statement, machine.activation.block = node, machine.graph.builder
+        try:
+            stopping.stop_before(machine, ways, reason)
+        except (CaptureBreak, RecursionError):
+            tried = saved
+            continue
+        machine.protected = saved.protected[0]
+        if isinstance(stop, MadeError) and saved.stack == begun[-1][1].stack:
+            machine.ends.refused[reason] = stop.error
+        raise Left(Outcome({}, machine.state, machine.watermark())) from None
+    if tried is not None:
+        machine.restore(tried)
         raise CaptureBreak(reason) from None
-    machine.protected = saved.protected[0]
 
 
 def run_statement(machine: Machine, node: ast.stmt) -> None:

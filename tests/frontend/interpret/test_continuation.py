@@ -12,8 +12,8 @@ import pytest
 from lmc.frontend.capture import capture
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction
-from lmc.ir.dialects.core_ops import BreakOp
-from tests.frontend.harness import effect
+from lmc.ir.dialects.core_ops import BreakOp, GenOp
+from tests.frontend.harness import check, effect
 from tests.frontend.interpret.forced import check_breaks, statements_of
 from tests.frontend.strategies import load
 
@@ -40,6 +40,9 @@ class Loud(Counter):
         found = super().add(s, text + "!")
         s += "loud"
         return found
+
+
+WORDS = ["one", "two", "three"]
 
 
 def asked(s, text):
@@ -337,3 +340,47 @@ def program(s, a: str):
     program = load(source, tmp_path, "from lmc.frontend.program.function import JittedFunction as jit").program
     for text in ("t", "x"):
         assert check_breaks(program, lambda text=text: (text,), {}, 100)
+
+
+@JittedFunction
+def an_iterator_of_a_list_from_outside(s, q: str):
+    s += q
+    first = s.gen("x", max_tokens=2)
+    rest = iter(WORDS)
+    s += next(rest)
+    second = s.gen("y", max_tokens=2)
+    return eval("first"), first, second, list(rest)
+
+
+@JittedFunction
+def branches_that_only_a_run_counts(s, q: str):
+    s += q
+    first = s.gen("x", max_tokens=2)
+    branches = s.fork(len(first))
+    for branch in branches:
+        branch.append(q)
+        if branch.gen("y", max_tokens=2) == q:
+            break
+    return list(branches["y"])
+
+
+@JittedFunction
+def an_iterator_in_an_arm(s, q: str):
+    s += q
+    if "e" in s.gen("x", max_tokens=2, temperature=1.0):
+        s.gen("y", max_tokens=2)
+        rest = iter(WORDS)
+        s += next(rest)
+        s += eval("q") + next(rest)
+    return s.gen("z", max_tokens=2)
+
+
+MOVED = an_iterator_of_a_list_from_outside, branches_that_only_a_run_counts, an_iterator_in_an_arm
+
+
+@pytest.mark.parametrize("program", MOVED, ids=lambda program: program.name)
+@pytest.mark.parametrize("text", ["a", "hello", "q"])
+def test_a_break_moves_back_to_where_all_that_is_live_can_be_handed_over(program, text):
+    captured = check(program, (text,))
+    assert captured.breaks
+    assert any(isinstance(op, GenOp) and op.id.endswith("/x") for op in captured.module.functions[0].body.ops)

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from benchmarks.captured_share import Program, corpus
 from lmc.frontend.capture import capture
+from lmc.frontend.continuation import stopping
 from lmc.frontend.machine import graph
 from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.variants import Captured
+from lmc.ir.dialects.core_ops import BreakOp
 from tests.driver.levels import check_levels
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.container_strategies import CONTAINERS_HEADER, container_programs
@@ -51,7 +54,7 @@ def check_rows(
     watch: Callable[[], Any] | None = None,
     *,
     levels: bool = False,
-) -> None:
+) -> Captured:
     """Capture ``program``; it is equal to plain Python on these and all other arguments.
 
     ``watch`` tells what a run leaves behind; ``levels``: plans of each level are compared as well.
@@ -66,6 +69,7 @@ def check_rows(
     for other in others:
         if found.matches(bind(program, other(), {})):
             check(program, other, captured=found, watch=watch)
+    return found
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -111,12 +115,14 @@ def test_random_programs_are_plain_python(name: str, part: int, folder):
         make = lambda given: (*given[:3], list(given[3]))  # noqa: E731
         makers = [lambda given=given: (reset(), exchange(), make(given))[-1] for given in others]
         with patch.object(graph, "MAX_DEPTH", depth):
-            check_rows(
+            found = check_rows(
                 module.program,
                 lambda: (reset(), make(args))[-1],
                 makers,
                 getattr(module, "left", None),
                 levels=name in ("objects", "containers", "mixed"),
             )
+        first = found.module.functions[0].body.ops[0]
+        assert not isinstance(first, BreakOp) or first.record != stopping.BEGIN, "a break leaves what stands before it"
 
     run()

@@ -271,7 +271,7 @@ def loops_in_each_other(s, a: str):
             for letter in "abc" * 30:
                 if asked(s, letter):
                     break
-            if asked(s, "t"):
+            if asked(s, "e"):
                 break
         if asked(s, "e"):
             break
