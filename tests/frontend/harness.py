@@ -107,7 +107,7 @@ def check(
     if plain is None:
         plain = run_plain(function, *_fresh(args, kwargs))
     assert left == _shown(watch)
-    assert graph.end == plain.end
+    assert graph.end == plain.end, (graph.end, plain.end)
     assert graph.effects == plain.effects
     if plain.end[0] == "gave":
         assert graph.calls == plain.calls

@@ -1,5 +1,8 @@
 """Chat templates of unknown origin: what they may do is what jinja does, and what is too much ends early."""
 
+import itertools
+import time
+
 import jinja2.sandbox
 import pytest
 
@@ -228,3 +231,10 @@ def test_the_budget_is_that_of_one_rendering():
 def render_often(template: jinja2.Template) -> None:
     for _ in range(50):
         template.render()
+
+
+def test_a_machine_that_is_busy_with_other_things_refuses_no_template(monkeypatch: pytest.MonkeyPatch):
+    hours = itertools.count(0.0, 3600.0)
+    monkeypatch.setattr(time, "monotonic", lambda: next(hours))
+    every = "{% for each in messages %}{{ each.content }}{% endfor %}"
+    assert model(every).closed([Turn("user", "some text")]) == "some text"

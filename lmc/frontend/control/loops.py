@@ -243,7 +243,8 @@ class LoopPhis:
         if (wider, foreign, local) != (held.type, held.foreign, held.local):
             made = Symbol(self.machine.graph.value(wider), origin, domain=domain, foreign=foreign, local=local)
             found.parameter, self.grew = made, True
-        found.parameter = dataclasses.replace(found.parameter, domain=domain)
+        if found.parameter.domain != domain:
+            found.parameter = dataclasses.replace(found.parameter, domain=domain)
         return found
 
 

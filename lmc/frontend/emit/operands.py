@@ -281,7 +281,7 @@ def pure(
     if name in _BUILDERS:
         machine.ends.copied.update(value.address for value in arguments if isinstance(value, Ref))
     borrows = False
-    if name not in _BUILDERS and any(map(partial(_holds_changeable, machine), arguments)):
+    if name not in _BUILDERS and any(_holds_changeable(machine, value) for value in arguments):
         borrows = _hand_on(machine, builtin, arguments, gives)
     operands = _in_order(machine, name, [operand(machine, value) for value in (*arguments, *named.values())])
     types = [each.type for each in operands]
@@ -334,7 +334,8 @@ def _holds_changeable(machine: Machine, value: Abstract) -> bool:
     """Return whether ``value`` is, or holds, a container of the program's that is no object of the run yet."""
     if isinstance(value, Tuple):
         return any(_holds_changeable(machine, each) for each in value.items)
-    return isinstance(machine.cell(value), ListCell | GrownCell | DictCell | SetCell | InstanceCell)
+    cell = machine.cell(value)
+    return isinstance(cell, ListCell | GrownCell | DictCell | SetCell | InstanceCell)
 
 
 def _hand_on(machine: Machine, builtin: PureBuiltin, arguments: Sequence[Abstract], gives: Type | None) -> bool:

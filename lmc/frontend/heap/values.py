@@ -323,8 +323,14 @@ def same_literal(left: Any, right: Any) -> bool:
     return left == right
 
 
+_HOLDS_NONE = frozenset({Const, Symbol, Ref, Poison})
+"""Classes of values that hold no others; the most frequent ones."""
+
+
 def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract:
     """``value`` with ``change`` of each value that it holds directly; itself where it holds none."""
+    if type(value) in _HOLDS_NONE:
+        return value
     if isinstance(value, Tuple):
         return Tuple(tuple(map(change, value.items)), value.kind)
     if isinstance(value, Concat):
@@ -333,6 +339,8 @@ def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract
     if isinstance(value, Slice):
         return Slice(change(value.start), change(value.stop), change(value.step))
     if isinstance(value, Function):
+        if not value.defaults:
+            return value
         return dataclasses.replace(value, defaults={name: change(held) for name, held in value.defaults.items()})
     if isinstance(value, BoundMethod):
         function = value.function if isinstance(value.function, str) else change(value.function)

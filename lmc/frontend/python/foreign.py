@@ -106,9 +106,9 @@ def loaded_module(machine: Machine, name: str) -> Const:
 
 def is_changed(machine: Machine, value: Any) -> bool:
     """Return whether what ``value`` holds may differ from what it holds now, and nothing but a run knows."""
-    if type(value) not in CONTAINERS and not isinstance(value, tuple):
-        return False
     if not machine.state.tainted and not machine.written:
+        return False
+    if type(value) not in CONTAINERS and not isinstance(value, tuple):
         return False
     parts: dict[int, Any] = {}
     mutable_parts(value, parts)
