@@ -24,6 +24,7 @@ from lmc.frontend.handles.making import append_together
 from lmc.frontend.handles.roles import end_role
 from lmc.frontend.heap.cells import DictCell, GrownCell, InstanceCell, ListCell
 from lmc.frontend.heap.expressions import parameter
+from lmc.frontend.heap.reach import reached_from
 from lmc.frontend.heap.values import (
     UNBOUND,
     Abstract,
@@ -367,6 +368,8 @@ class _Capture:
                 ]
             }
         if isinstance(value, Union):
+            if not reached_from(machine.state, [value]).isdisjoint(machine.read_only):
+                raise self._no_result("it holds a container that the program did not make itself")
             made = self._with_objects(value, False)  # once, whichever way leads to them
             value = machine.cases(made, lambda one: Symbol(self._value(one), "the result"))
         leaves.append(self._value(value))

@@ -560,6 +560,7 @@ class Containers(Topic):
                 f"[{xs}, {ys}]",
                 "[[a], [b]]",
                 f"[[w] for w in {xs}]",
+                *(f"[r for r in {rows} if {self.condition()}]" for rows in self.names["rows"][:2] * 2),
                 *self.same_rows(),
             ),
         )
@@ -582,7 +583,17 @@ class Containers(Topic):
         chosen = self.picked(records, key)
         change = self.pick("['n'] = 1", ".update(n=len(xs))".replace("xs", self.known("lists")), "['k'] += '!'")
         ranked = f"for i, d in enumerate(sorted({records}, key={key})): d['rank'] = i"
-        items = ", ".join(f"{{'k': {self.text()}}}" for _ in range(self.pick(1, 2, 3)))
+        items = ", ".join(f"{{'k': {self.text()}}}" for _ in range(self.pick(1, 2, 3, 5)))
+        kept = f"kept = [d for d in {records} if {self.condition()}]"
+        changed = self.pick("s.append(d['k'])", "d['k'] += a", "d['m'] = b")
+        looked = self.pick("len(kept)", "kept", "[d['k'] for d in kept]", f"[d is kept[0] for d in {records}]")
+        if self.one_in(3):
+            return [
+                f"{records} = [{items}]",
+                kept,
+                f"for d in kept: {changed}",
+                *self.bind("texts", "t", f"str([{looked}, {records}])"),
+            ]
         return [
             f"{records} = [{items}]",
             f"{best} = {chosen}",

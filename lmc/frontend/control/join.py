@@ -70,7 +70,7 @@ from lmc.frontend.heap.values import (
     rebuilt,
     same,
 )
-from lmc.frontend.machine.budget import MAX_UNION
+from lmc.frontend.machine.budget import MAX_APART, MAX_UNION
 from lmc.ir.core import Value
 from lmc.ir.types import ANY, BOOL, ListType, Type, list_of
 
@@ -548,12 +548,17 @@ class Join:
         No use of it is captured where it can't be one.
         """
         values: list[Abstract] = []
+        levels = self.machine.objects.levels
+        level = 1 + max(levels.get(place, 0) for place in own)
+        if level > MAX_APART:
+            return PoisonCell(poison)
         for side, cell in enumerate(cells):
             if isinstance(cell, PoisonCell) and _is_apart(cell):
                 assert cell.value is not None
                 values.append(current(self.states[side], cell.value))
             elif isinstance(cell, _APART) and self.phis.flag is not None and own[side] not in self._given[side]:
                 address = self.machine.allocate()
+                levels[address] = level
                 if own[side] in self.machine.read_only:
                     self.machine.read_only.add(address)
                 self.states[side].put(address, cell)
@@ -602,7 +607,16 @@ class Join:
             apart = [address for address in older if self._can_be_instance_of_run(0, Ref(address))]
         if apart:
             raise NotInRunError(apart, side)
-        if not all(self.machine.can_be_stored(value, skip, self.states[side]) for value in values):
+        apart = [value for value in values if not self.machine.can_be_stored(value, skip, self.states[side])]
+        levels = self.machine.objects.levels
+        if any(address in levels for address in own):
+            # One of several already: another flag for each item would double their number each time.
+            held = [value.address for value in apart if isinstance(value, Ref)]
+            if 0 < len(held) == len(apart) and all(
+                objects.can_escape(self.machine, value, self.states[side]) for value in apart
+            ):
+                raise NotInRunError(held, side)
+        if apart:
             raise NoCommonFormError(_no_common_form(self.machine))
 
     def _in_run(self, path: Path, cells: tuple[Container, Container], own: Collection[Place]) -> Cell:

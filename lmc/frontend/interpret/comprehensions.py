@@ -113,7 +113,7 @@ def list_of(machine: Machine, node: ast.ListComp | ast.SetComp, element: Callabl
 
     before = machine.cell(first)
     run(machine, node.generators, first, put)
-    found = machine.cell(made)
+    found = machine.state.get(made.address)  # it may be one of several lists
     whole = len(node.generators) == 1 and not node.generators[0].ifs and machine.cell(first) is before
     if whole and isinstance(before, GrownCell) and isinstance(found, GrownCell):
         note_length(machine, found.value, before.value)

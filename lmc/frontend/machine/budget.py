@@ -17,6 +17,8 @@ MAX_UNROLLED_WHILE = 24
 MAX_ATTEMPTS = 40
 """Rounds until the fixed point of a loop."""
 MAX_UNION = 16
+MAX_APART = 5
+"""Flags on which it depends which of several containers an object is: their number doubles with each."""
 MAX_SELECTED = 4
 """Objects older than a loop that a name may move between from round to round."""
 MAX_DOMAIN = 12

@@ -205,7 +205,8 @@ class RunObjects:
     outermost first. ``changed_unseen``: one was changed that may have an address, but was reached through a value.
     ``gone_over`` are the addresses of lists and iterators that loops under way read in each round, ``provisional``
     those of iterators of loops that begin again where a list changes that was taken apart: ``ItemsChangedError``.
-    ``apart``: on which side of a flag alone anything leads to an object, one of those that another one is.
+    ``apart``: on which side of a flag alone anything leads to an object, one of those that another one is; ``levels``:
+    on how many flags it depends which of those it is, by their addresses.
     """
 
     changes: int = 0
@@ -218,6 +219,7 @@ class RunObjects:
     gone_over: list[int] = field(default_factory=list[int])
     provisional: list[int] = field(default_factory=list[int])
     apart: dict[tuple[Place, Value], int] = field(default_factory=dict[tuple[Place, Value], int])
+    levels: dict[Place, int] = field(default_factory=dict[Place, int])
 
 
 @dataclass(slots=True, eq=False)

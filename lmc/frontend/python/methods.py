@@ -11,6 +11,7 @@ from lmc.frontend.emit import objects
 from lmc.frontend.emit.operands import class_of, concat, describe, is_scalar, is_text, pure
 from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.heap.cells import CollectedCell, DictCell, GrownCell, ListCell, SetCell
+from lmc.frontend.heap.reach import current
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
 from lmc.frontend.python import object_methods
 from lmc.frontend.python.conversions import formatted, to_text
@@ -33,6 +34,7 @@ Kwargs = Mapping[str, Abstract]
 
 def call_method(machine: Machine, receiver: Abstract, name: str, args: Args, kwargs: Kwargs) -> Abstract:
     """``receiver.name(*args, **kwargs)`` of a class of Python's own."""
+    receiver = current(machine.state, receiver)
     if isinstance(receiver, Union):
         return machine.cases(receiver, lambda one: call_method(machine, one, name, args, kwargs))
     for index, arg in enumerate(args):
