@@ -27,6 +27,17 @@ def found(word: str) -> list[str]:
     return [word[:2], word[2:4]]
 
 
+@tool(effect="reads")
+def record(word: str) -> dict:
+    effect("lookup", word)
+    return {{"m": word[:2], "k": [1], "o": {{"p": word}}}}
+
+
+def changed(given):
+    given["k"].append(9)
+    return given.pop("m", None)
+
+
 def push(items, text):
     if len(items) < {MOST_ITEMS}:
         items.append(text)
@@ -64,6 +75,10 @@ def careful(items):
 
 def twice(items):
     return [items, items]
+
+
+def joined(first="", *parts):
+    return f"{{first}}{{len(parts)}}{{'-'.join(parts)}}"
 
 
 def last(items):
@@ -108,6 +123,7 @@ class Containers(Topic):
         if lists:
             xs = self.known("lists")
             options += [f"'-'.join({xs})", f"str(len({xs}))", f"({xs} or ['z'])[0]", f"last({xs})"]
+            options += [f"joined(*{xs})", f"joined({name}, *{xs})"]
         return self.pick(*options)
 
     def condition(self) -> str:
@@ -224,6 +240,7 @@ class Containers(Topic):
             "one_row",
             "records",
             "answer",
+            "columns",
         ]
         kinds += ["pairs", "comprehension", "flag", "write", "ask", "helper", "by_key", "best", "match"]
         kinds += [*self.of_libraries("queue", "counter", "group"), *["held_twice"] * 25 * self.of_rows]
@@ -604,6 +621,8 @@ class Containers(Topic):
 
     def _answer(self) -> list[str]:
         """A list that the model gives, which the program changes and functions of Python look at."""
+        if self.one_in(2):
+            return self.record_answer()
         name = self.fresh("js")
         schema = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}, "maxItems": 2}
         change = f"{name}.append({self.pick('7', 'n')})"
@@ -614,6 +633,58 @@ class Containers(Topic):
             f"{name} = s.gen(schema={schema}, max_tokens=20, temperature=1.0)",
             f"if {self.condition()}: {change}" if self.one_in(2) else change,
             *self.bind("texts", "t", f"str({looks.format(name)})"),
+        ]
+
+    def _columns(self) -> list[str]:
+        """Rows that a loop collects, taken apart by columns."""
+        rows, xs, text = self.fresh("grown"), self.known("lists"), self.text()
+        made = self.pick(f"(x, {text})", f"[x, {text}]", "(x, 'y', x)", "x.split('e')", "x")
+        return [
+            f"{rows} = []",
+            f"for x in {self.items()}:",
+            f"    if len({rows}) < 4 and {self.condition()}: {rows}.append({made})",
+            self.pick(
+                f"for c in zip(*{rows}): s.append('-'.join(c))",
+                f"if len({rows}) == 2: {xs}[:] = [str(c) for c in zip(*{rows})][:2]",
+                f"for c in zip(*{rows}): {rows} = [c]",
+            ),
+            *self.bind("texts", "t", f"str([[*zip(*{rows})], dict(zip(*{rows}[:1] * 2)), joined(*map(str, {rows}))])"),
+        ]
+
+    def record_answer(self) -> list[str]:
+        """A dict that the model or a tool gives: it is copied, and the copy and the dict are changed."""
+        name, made = self.fresh("js"), self.fresh("d")
+        number = {"type": "integer", "minimum": 0, "maximum": 9}
+        fields = {"m": number, "k": {"type": "array", "items": number, "maxItems": 2}}
+        schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+        answer = f"s.gen(schema={schema}, max_tokens=60, temperature=1.0)"
+        source = self.pick(
+            answer, f"json.loads({answer})", f"json.loads(json.dumps({answer}))", f"record({self.text()})"
+        )
+        copied = self.pick(
+            f"{{**{name}, 'q': a}}",
+            f"{{'m': b, 'q': a, **{name}}}",
+            f"dict({name})",
+            f"dict({name}, m=b)",
+            f"{{**{name}, **{name}, {self.text()}: 1}}",
+            f"{{'c': [*{name}], 'k': [*{name}['k'], 7], 'v': (*{name}.values(), a)}}",
+            f"dict({name}.items())",
+        )
+        changes = [
+            f"{self.pick(name, made)}[{self.pick('a', repr('m'), repr('z'))}] = {self.text()}",
+            f"{self.pick(name, made)}['k'].append(8)",
+            f"effect(changed({self.pick(name, made)}))",
+            f"if 'e' in {self.text()}: {made} = {{**{self.pick(name, made)}, 'y': 5}}",
+        ]
+        lines = [self.pick(*changes) for _ in range(self.pick(0, 1, 2))]
+        shown = self.pick(made, f"[*{made}]", f"{{**{made}, 'w': 1}}", f"len({made})", f"json.dumps({made})")
+        first = [lines.pop()] if lines and made not in lines[-1] else []
+        return [
+            f"{name} = {source}",
+            *first,
+            f"{made} = {copied}",
+            *lines,
+            *self.bind("texts", "t", f"str([{shown}, {name}])"),
         ]
 
     def _held_twice(self) -> list[str]:

@@ -187,6 +187,13 @@ def made(machine: Machine, name: str, arguments: Args, kind: type, *, ordered: b
     return machine.new(ObjectCell(local(machine, name, arguments), kind, ordered))
 
 
+def copied(machine: Machine, name: str, value: Abstract) -> Symbol:
+    """A new dict of what an answer holds, or an object from outside. It is read in order with what may change that."""
+    given = value if is_object(machine, value) else pure(machine, name, (value,))
+    machine.state.holds_foreign |= given is not value
+    return local(machine, name, (given,))
+
+
 def item(machine: Machine, found: Symbol) -> Symbol:
     """Return what comes out of an object of the run: a text, a number, another such object, or what a tool gave."""
     return Symbol(found.ir, found.origin, foreign=machine.state.holds_foreign, local=True)

@@ -70,6 +70,7 @@ _LOOKING_AT_CONTAINERS = frozenset(
         "getitem",
         "slice",
         "list_from",
+        "starred_from",
         "tuple_from",
         "enumerate",
         "zip",
@@ -253,7 +254,21 @@ def describe(machine: Machine, value: Abstract) -> str:
 
 
 _TAKING_ITEMS = frozenset(
-    {"list_from", "tuple_from", "set_from", "sum", "min", "max", "any", "all", "sorted", "reversed", "zip", "enumerate"}
+    {
+        "list_from",
+        "starred_from",
+        "tuple_from",
+        "set_from",
+        "sum",
+        "min",
+        "max",
+        "any",
+        "all",
+        "sorted",
+        "reversed",
+        "zip",
+        "enumerate",
+    }
 )
 """Builtins that ask each argument that is a container for its items alone."""
 
@@ -363,7 +378,7 @@ def _hand_on(machine: Machine, builtin: PureBuiltin, arguments: Sequence[Abstrac
     return borrows
 
 
-_SAME_ITEMS = frozenset({"sorted", "reversed", "slice", "list_from"}).union(
+_SAME_ITEMS = frozenset({"sorted", "reversed", "slice", "list_from", "starred_from"}).union(
     {"list.without", "list.without_first", "list.deleted"}
 )
 _OF_TEXTS = frozenset(

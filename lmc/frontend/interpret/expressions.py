@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.breaks import CaptureBreak
 from lmc.frontend.emit.known import decided
-from lmc.frontend.emit.operands import concat
+from lmc.frontend.emit.operands import class_of, concat, pure
 from lmc.frontend.heap.cells import DictCell, GeneratorCell, ListCell
 from lmc.frontend.heap.reach import current
-from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Slice, Symbol, Tuple, Union
+from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Rest, Slice, Symbol, Tuple, Union
 from lmc.frontend.interpret import calls, comprehensions, names
 from lmc.frontend.python import attributes, constructors, items, iteration, operators
 
@@ -212,10 +212,18 @@ def _list(machine: Machine, node: ast.List) -> Abstract:
         return machine.new(ListCell(tuple(_elements(machine, node.elts))))
     made = machine.new(ListCell(()))
     for each in node.elts:
-        starred = isinstance(each, ast.Starred)
-        value = evaluate(machine, each.value if isinstance(each, ast.Starred) else each)
-        calls.method(machine, made, "extend" if starred else "append", [value], {})
+        if isinstance(each, ast.Starred):
+            calls.method(machine, made, "extend", [_starred(machine, evaluate(machine, each.value))], {})
+        else:
+            calls.method(machine, made, "append", [evaluate(machine, each)], {})
     return made
+
+
+def _starred(machine: Machine, value: Abstract) -> Abstract:
+    """The items of ``*value`` in a display; of what only a run knows to be iterable, in a list."""
+    if isinstance(value, Symbol) and class_of(machine, value) not in (str, list, tuple):
+        return pure(machine, "starred_from", (value,))
+    return value
 
 
 def _tuple(machine: Machine, node: ast.Tuple) -> Abstract:
@@ -229,6 +237,9 @@ def _tuple(machine: Machine, node: ast.Tuple) -> Abstract:
 
 
 def _set(machine: Machine, node: ast.Set) -> Abstract:
+    if any(isinstance(each, ast.Starred) for each in node.elts):
+        given = ast.copy_location(ast.List(node.elts, ast.Load()), node)
+        return constructors.set_of(machine, _list(machine, given))
     return items.new_set(machine, _elements(machine, node.elts))
 
 
@@ -262,7 +273,7 @@ def _call(machine: Machine, node: ast.Call) -> Abstract:
     if isinstance(node.func, ast.Name) and node.func.id == "super" and names.frame_of(machine, "super") is None:
         return calls.super_call(machine, [evaluate(machine, part) for part in node.args])
     function = evaluate(machine, node.func)
-    args = _elements(machine, node.args)
+    args = _arguments(machine, function, node.args)
     kwargs: dict[str, Abstract] = {}
     for keyword in node.keywords:
         value = evaluate(machine, keyword.value)
@@ -275,6 +286,22 @@ def _call(machine: Machine, node: ast.Call) -> Abstract:
             kwargs[keyword.arg] = value
     machine.direct = node
     return calls.call(machine, function, args, kwargs)
+
+
+def _arguments(machine: Machine, function: Abstract, nodes: list[ast.expr]) -> list[Abstract]:
+    """The positional arguments of a call."""
+    last = nodes[-1] if nodes else None
+    if not isinstance(last, ast.Starred):
+        return _elements(machine, nodes)
+    given = _elements(machine, nodes[:-1])
+    value = evaluate(machine, last.value)
+
+    def known() -> list[Abstract]:
+        return iteration.known_items(machine, value, "`*` takes apart what it gives")
+
+    if class_of(machine, value) not in (list, tuple) or not calls.takes_rest(function, len(given)):
+        return [*given, *known()]
+    return [*given, *machine.attempt(known, lambda: [Rest(value)], CaptureBreak)]
 
 
 def _lambda(machine: Machine, node: ast.Lambda) -> Abstract:

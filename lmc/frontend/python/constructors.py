@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lmc.frontend.emit import objects
@@ -108,16 +108,22 @@ def new_dict(machine: Machine, *given: Abstract, **named: Abstract) -> Abstract:
             given = (Tuple(tuple(items)),)
         if objects.is_object(machine, given[0]) or isinstance(items, Counted):
             value = items.value if isinstance(items, Counted) and not _is_mapping(machine, given[0]) else given[0]
-            found = objects.made(machine, "dict_from", (value,), dict)
-            if named:
-                object_methods.method(machine, found, "update", (), named)
-            return found
+            return _with_names(machine, objects.made(machine, "dict_from", (value,), dict), named)
+        if isinstance(given[0], Symbol):
+            found = machine.new(ObjectCell(objects.copied(machine, "dict_from", given[0]), dict))
+            return _with_names(machine, found, named)
     made = machine.new(DictCell((), ()))
     for each in given:
         for key, value in pairs_of(machine, each):
             set_item(machine, made, key, value)
     for name, value in named.items():
         set_item(machine, made, Const(name), value)
+    return made
+
+
+def _with_names(machine: Machine, made: Ref, named: Mapping[str, Abstract]) -> Ref:
+    if named:
+        object_methods.method(machine, made, "update", (), named)
     return made
 
 

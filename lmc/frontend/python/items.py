@@ -394,8 +394,14 @@ def new_set(machine: Machine, items: Sequence[Abstract]) -> Abstract:
 
 def update_dict(machine: Machine, made: Abstract, given: Abstract) -> None:
     """``{**given}``."""
-    if objects.is_object(machine, given):
+    if isinstance(given, Union | Poison | Unbound):
+        _each(machine, given, lambda one: update_dict(machine, made, one))
+        return
+    if objects.is_object(machine, given) or isinstance(given, Symbol):
         assert isinstance(made, Ref)
+        kind = objects.kind_of(machine, given)
+        if kind is None or not issubclass(kind, dict):
+            given = objects.item(machine, objects.copied(machine, "mapping_from", given))
         objects.escape(machine, made)
         objects.in_place(machine, "or_", made, given)
         return

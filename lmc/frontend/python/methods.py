@@ -254,6 +254,8 @@ def _append(machine: Machine, receiver: Abstract, item: Abstract) -> Abstract:
 def _extend(machine: Machine, receiver: Abstract, given: Abstract) -> Abstract:
     cell = machine.cell(receiver)
     items = items_of(machine, given)
+    if items is None and isinstance(given, Symbol):
+        items = Counted(pure(machine, "list_from", (given,)))
     if items is None:
         items = known_items(machine, given, "a list is extended by it")
     if isinstance(cell, ListCell) and isinstance(items, list):

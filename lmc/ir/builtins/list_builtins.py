@@ -19,9 +19,23 @@ def _range(*bounds: int) -> list[int]:
     return list(python.range(*bounds))
 
 
+def mapping_from(given: Any) -> dict[Any, Any]:
+    """``{**given}``."""
+    return {**given}
+
+
+def _starred_from(given: Any) -> list[Any]:
+    """``[*given]``: its errors are other ones than those of ``list``."""
+    return [*given]
+
+
 def _interleaved(*sequences: Sequence[Any]) -> list[Any]:
     """The first item of each, then the second ones, and so on."""
     return [item for row in python.zip(*sequences, strict=True) for item in row]
+
+
+def _transposed(rows: Sequence[Any], *, strict: bool = False) -> list[Any]:
+    return [*python.zip(*rows, strict=strict)]
 
 
 def _popped(items: Sequence[Any], *index: int) -> Any:
@@ -74,6 +88,7 @@ def _element_or_default(types: Sequence[Type]) -> Type:
 LIST_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
     ("range", _range, always_gives(list_of(INT)), never_safe),
     ("interleaved", _interleaved, always_gives(list_of(ANY)), never_safe),
+    ("transposed", _transposed, always_gives(list_of(ANY)), never_safe),
     ("list.index", list.index, always_gives(INT), never_safe),
     ("list.count", list.count, always_gives(INT), never_safe),
     ("list.popped", _popped, element, never_safe),
@@ -86,6 +101,8 @@ LIST_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
     ("min_by", _best_by(min), _element_or_default, never_safe),
     ("max_by", _best_by(max), _element_or_default, never_safe),
     ("dict_from", dict, always_gives(ANY), never_safe),
+    ("mapping_from", mapping_from, always_gives(ANY), never_safe),
+    ("starred_from", _starred_from, same_list, never_safe),
     ("check_lengths", _check_lengths, always_gives(NONE), never_safe),
     ("choices", listed_choices, always_gives(list_of(TEXT)), never_safe),
     ("definition", definition, always_gives(TEXT), never_safe),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmc.ir.builtins.builtin_types import ResultType, Safe, always_gives, always_safe, never_safe, same_list
+from lmc.ir.builtins.list_builtins import mapping_from
 from lmc.ir.errors import CaptureError
 from lmc.ir.types import ANY, NONE, SCALAR_TYPES, TEXT, ListType, Type, list_of
 from lmc.ir.wording import with_article
@@ -137,6 +138,7 @@ _TABLE = {
         ObjectBuiltin("list_from", list, same_list, _safe_for_lists),
         ObjectBuiltin("dict", _dict, always_gives(ANY), _safe_for_keys),
         ObjectBuiltin("dict_from", dict, always_gives(ANY)),
+        ObjectBuiltin("mapping_from", mapping_from, always_gives(ANY)),
         ObjectBuiltin("set", _set, always_gives(ANY), _safe_for_items),
         ObjectBuiltin("set_from", set, always_gives(ANY)),
         ObjectBuiltin("deque", _deque, always_gives(ANY)),

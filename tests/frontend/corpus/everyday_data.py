@@ -72,6 +72,7 @@ class Registry:
 
 
 TOOLS = Registry()
+LOOKED_UP = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 9}}, "required": ["n"]}
 
 
 @TOOLS.register("upper")
@@ -362,3 +363,52 @@ def lists_joined_and_repeated(s, colours: str, n: int):
     if shared:
         shared[0].append(len(twice))
     return names, slots, twice, shared, n * ["x"], [1] + names  # noqa: RUF005
+
+
+@lmc.tool(effect="reads")
+def near(word: str) -> list[str]:
+    return [word[:2], word[2:4], word]
+
+
+def titled(first, *rest):
+    return first + ": " + ", ".join(rest)
+
+
+@case([{"t": "a b", "n": 1}, {"t": "c", "n": 2}], "d")
+def rows_that_an_answer_keeps(s, rows: list[dict], q: str):
+    kept = [r for r in rows if s.gen(choices=["yes", "no"], temperature=1.0) == "yes"]
+    s += "\n".join(r["t"] for r in kept)
+    return len(rows), [r["n"] for r in kept]
+
+
+@case("d")
+def many_rows_that_an_answer_keeps(s, q: str):
+    rows = [{"t": q + t, "n": i} for i, t in enumerate("abcdefgh")]
+    kept = [r for r in rows if s.gen(choices=["yes", "no"], temperature=1.0) == "yes"]
+    for r in kept:
+        r["seen"] = True
+    return kept, rows, [r is rows[0] for r in kept]
+
+
+@case([{"t": "a b", "n": 1}, {"t": "c", "n": 2}], stops="it holds a container that the program did not make itself")
+def rows_of_the_caller_are_given_back(s, rows: list[dict]):
+    return [r for r in rows if s.gen(choices=["yes", "no"], temperature=1.0) == "yes"]
+
+
+@case("abcd")
+def copies_of_an_answer(s, q: str):
+    answer = json.loads(s.gen(schema=LOOKED_UP, max_tokens=30))
+    first, second = {**answer, "q": q}, dict(answer, n=q)
+    answer["z"] = 1
+    both = {"n": None, **answer, **second}
+    return first, second, both, [*answer], (*answer, q), len({*near(q), q}), [q, *near(q)]
+
+
+@case("abcd")
+def columns_of_collected_rows(s, q: str):
+    rows = []
+    for word in near(q):
+        rows.append((word, s.gen(max_tokens=2)))
+    names, values = zip(*rows)
+    s += titled("names", *near(q))
+    return list(names), values, titled(q, "x", *near(q))

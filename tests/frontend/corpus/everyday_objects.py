@@ -309,7 +309,7 @@ def deep(s, a: str, n: int):
     return biggest["name"], [sorted(u["tags"]) for u in data["users"]], json.dumps([u["n"] for u in data["users"]])
 
 
-@case("fix the bug", 2, stops="`**` of the result of ChainMap() can't be captured yet")
+@case("fix the bug", 2, stops="the method 'get' of the result of ChainMap() can't be captured yet")
 def chainmap(s, a: str, n: int):
     opts = ChainMap({"a": s.gen("x", max_tokens=2)}, {"b": "d", "a": "z"})
     merged = {**opts, "c": n}

@@ -249,7 +249,7 @@ on(Counter, "is_changed_by_a_tool_and_looks")
 on(Counter, "reads_its_dict", stops="asks for the names of its own frame")
 on(Counter, "asks_whether")
 on(Counter, "remembers")
-on(Counter, "spreads", stops="`**` of the attribute 'memory'")
+on(Counter, "spreads")
 
 
 class Remembers:
