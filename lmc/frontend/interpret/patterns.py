@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -102,20 +102,40 @@ def matches(machine: Machine, pattern: ast.pattern, subject: Abstract, bindings:
 
 
 def _any(machine: Machine, pattern: ast.MatchOr, subject: Abstract, bindings: Bindings) -> Abstract:
-    binds = any(isinstance(part, ast.MatchAs | ast.MatchStar) and part.name for part in ast.walk(pattern))
+    """Alternatives, the first of which that fits binds the names; all of them bind the same ones."""
+    bound = sorted({name for part in ast.walk(pattern) for name in _bound_by(part)})
 
     def further(index: int) -> Abstract:
-        flag = matches(machine, pattern.patterns[index], subject, bindings)
-        if index + 1 == len(pattern.patterns) or (isinstance(flag, Const) and flag.value):
-            return flag
-        if isinstance(flag, Const):
-            return further(index + 1)
-        if binds:
-            raise machine.unsupported("alternatives of a pattern that bind names")
-        assert isinstance(flag, Symbol)
-        return machine.choose(flag, lambda: TRUE, lambda: further(index + 1))
+        own: Bindings = {}
+        flag = matches(machine, pattern.patterns[index], subject, own)
+        if index + 1 < len(pattern.patterns):
+            if isinstance(flag, Symbol):
+                return machine.choose(flag, lambda: fitting(TRUE, own), lambda: further(index + 1))
+            if isinstance(flag, Const) and not flag.value:
+                return further(index + 1)
+        return fitting(flag, own)
 
-    return further(0)
+    def fitting(flag: Abstract, own: Bindings) -> Abstract:
+        return Tuple((flag, *(own.get(name, UNBOUND) for name in bound)))
+
+    return _bind_parts(further(0), bound, bindings)
+
+
+def _bound_by(part: ast.AST) -> list[str]:
+    """The name that a node of a pattern binds itself."""
+    found = part.rest if isinstance(part, ast.MatchMapping) else None
+    if isinstance(part, ast.MatchAs | ast.MatchStar):
+        found = part.name
+    return [] if found is None else [found]
+
+
+def _bind_parts(found: Abstract, bound: Iterable[str], bindings: Bindings) -> Abstract:
+    """Return the first part of ``found``: whether a pattern fits. The others are bound where it does."""
+    assert isinstance(found, Tuple)
+    fits, *values = found.items
+    for name, value in zip(bound, values, strict=True):
+        bindings[name] = value.first if isinstance(value, Union) and value.second is UNBOUND else value
+    return fits
 
 
 def _all(machine: Machine, tests: list[Callable[[], Abstract]], bindings: Bindings) -> Abstract:
@@ -139,11 +159,7 @@ def _all(machine: Machine, tests: list[Callable[[], Abstract]], bindings: Bindin
             return Tuple((fits, *bound.values()))
 
         found = machine.choose(flag, rest, lambda: Tuple((FALSE, *[UNBOUND] * len(bound))))
-        assert isinstance(found, Tuple)
-        fits, *values = found.items
-        for name, value in zip(bound, values, strict=True):
-            bindings[name] = value.first if isinstance(value, Union) and value.second is UNBOUND else value
-        return fits
+        return _bind_parts(found, bound, bindings)
 
     return further(0)
 
