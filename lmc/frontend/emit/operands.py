@@ -302,7 +302,8 @@ def pure(
     types = [each.type for each in operands]
     result_type = gives or builtin.result_type(types[: len(arguments)])
     if origin is None:
-        origin = next((each.origin for each in operands if each.origin is not None), f"the result of {name}")
+        unnamed = with_article(name) if name in _BUILDERS else f"the result of {name}"
+        origin = next((each.origin for each in operands if each.origin is not None), unnamed)
     ir = tuple(each.ir for each in operands)
     if any(each.foreign for each in operands):
         effect = Effect.READS

@@ -338,8 +338,19 @@ class Machine:
         found = self.state.get(value.address)
         assert isinstance(found, Cell), "a reference names no cell"
         if isinstance(found, PoisonCell):
-            raise self.stop(found.poison.cause, found.poison.remedy)
+            name = self._name_of(value)
+            cause = found.poison.cause if name is None else found.poison.cause_of(name)
+            raise self.stop(cause, found.poison.remedy)
         return found
+
+    def _name_of(self, value: Ref) -> str | None:
+        """A name of the call that runs, or around it, of an object or of several one of which it is."""
+        for frame in self.activation.frames if self.activations else ():
+            for name in sorted(self._names(frame)):
+                held = self.state.get((frame, name))
+                if isinstance(held, Abstract) and value in alternatives(current(self.state, held)):
+                    return name
+        return None
 
     def describe_cell(self, value: Ref) -> str:
         """Return what messages call an object."""
