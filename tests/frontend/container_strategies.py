@@ -594,7 +594,8 @@ class Containers(Topic):
             return self._rows()
         rows = self.known("rows")
         if self.one_in(2):
-            return [f"if {rows}: {self.picked(rows)}.append({self.text()})"]
+            test = f"if {rows} and sum(map(len, {rows})) < 12"  # one of them may be what a loop goes over
+            return [f"{test}: {self.picked(rows)}.append({self.text()})"]
         (line,) = self.bind("lists", "row", f"{self.picked(rows)} if {rows} else []")
         name = self.names["lists"][-1]
         return [line, f"if len({name}) < {MOST_ITEMS}: {name}.append({self.text()})"]
