@@ -33,6 +33,22 @@ class CostModel:
         return self.step + self.row * rows + self.attended * attended
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One request on the clock of a simulation, in seconds since its start, and the tokens it found in the cache.
+
+    It is `ready` once it has arrived and all that it comes after has ended, `started` when the first step that computes
+    rows of it begins. `first_token` is the end of the step that gives its first token; where it generates nothing, of
+    the step with its last row. `cached` is counted when it is admitted for the first time.
+    """
+
+    ready: float
+    started: float
+    first_token: float
+    ended: float
+    cached: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
     """The figures of a policy on a trace.
@@ -40,8 +56,7 @@ class Report:
     Of `prompt_tokens`, `hit_tokens` were in the cache when their request was admitted for the first time (never the
     last token of a prompt, which is computed for its logits). `rows` counts all computed rows: misses, generated
     tokens, and recomputation after preemptions. `waves` is the number of requests in the longest chain in which each
-    waits for the one before. `first_token_seconds` is, for each request, the time to its first token since it had
-    arrived and its predecessors had ended; where it generates nothing, to its last row.
+    waits for the one before. `served` are the requests in the order of the trace, by the policy's own service.
     """
 
     policy: str
@@ -57,10 +72,15 @@ class Report:
     predicted_seconds: float
     generated_tokens: int
     rows: int
-    first_token_seconds: tuple[float, ...]
+    served: tuple[Served, ...]
     timeline: Timeline
 
     @property
     def hit_rate(self) -> float:
         """The share of prompt tokens found in the cache, 0 … 1."""
         return self.hit_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+    @property
+    def first_token_seconds(self) -> tuple[float, ...]:
+        """For each request the time to its first token since it was ready."""
+        return tuple(each.first_token - each.ready for each in self.served)

@@ -15,7 +15,7 @@ from lmc.cache.simulation.layouts import choose_layout
 from lmc.cache.simulation.lookahead import Foresight, Ranking, as_they_come
 from lmc.cache.simulation.optimum import found_hits, optimal_hits
 from lmc.cache.simulation.recording import RecordingMemory
-from lmc.cache.simulation.report import CostModel, Report
+from lmc.cache.simulation.report import CostModel, Report, Served
 from lmc.cache.trace import TraceRequest
 from lmc.ir.errors import InputError
 
@@ -85,10 +85,12 @@ def coarse_trial(
 
 @dataclass(slots=True, eq=False)
 class _Service:
-    """A request that waits or runs: since when it could, and how many tokens it has generated."""
+    """A request that waits or runs: since when it could, since when it does, and how many tokens it has generated."""
 
     position: int
     ready: float
+    started: float | None = None
+    first_token: float = 0.0
     generated: int = 0
 
 
@@ -134,7 +136,7 @@ class Simulation:
         order = partial(chosen.order, self.memory.radix)
         self.scheduler = Scheduler(self.memory, prefill_tokens=prefill_tokens, max_running=batch, order=order)
         self._services: dict[Sequence, _Service] = {}
-        self._first_token_seconds = [0.0] * len(requests)
+        self._served: dict[int, Served] = {}
         self._hit_tokens = self._steps = self._rows = 0
         self._arrivals: list[tuple[float, int]] = []
         self._followers: list[list[int]] = [[] for _ in requests]
@@ -160,11 +162,14 @@ class Simulation:
         while self._arrivals and self._arrivals[0][0] <= self.clock:
             self._enter(*heappop(self._arrivals))
         slices = self.scheduler.next_step()
+        began = self.clock
         self.clock += self._cost.seconds(slices)
         self._steps += 1
         for rows in slices:
             self._rows += rows.end - rows.start
             rows.sequence.computed = rows.end
+            service = self._services[rows.sequence]
+            service.started = began if service.started is None else service.started
         for rows in slices:
             if not rows.sequence.pending:
                 self._advance(rows.sequence)
@@ -190,7 +195,7 @@ class Simulation:
             predicted_seconds=self.clock,
             generated_tokens=sum(request.generated.size for request in self._requests),
             rows=self._rows,
-            first_token_seconds=tuple(self._first_token_seconds),
+            served=tuple(self._served[position] for position in range(len(self._requests))),
             timeline=timeline,
         )
 
@@ -239,7 +244,7 @@ class Simulation:
         service = self._services[sequence]
         generated = self._requests[service.position].generated
         if not service.generated:
-            self._first_token_seconds[service.position] = self.clock - service.ready
+            service.first_token = self.clock
         service.generated += 1
         if service.generated < generated.size:
             sequence.append(int(generated[service.generated - 1]))
@@ -247,8 +252,11 @@ class Simulation:
             self._end(sequence)
 
     def _end(self, sequence: Sequence) -> None:
-        self._hit_tokens += sequence.cached_tokens or 0
-        position = self._services.pop(sequence).position
+        service = self._services.pop(sequence)
+        position, cached = service.position, sequence.cached_tokens or 0
+        assert service.started is not None
+        self._hit_tokens += cached
+        self._served[position] = Served(service.ready, service.started, service.first_token, self.clock, cached)
         if self._foresight is not None:
             self._foresight.ends(position)
         self.scheduler.finish(sequence)
