@@ -28,6 +28,7 @@ class Emit(StrEnum):
     PLAN = "plan"
     GRAMMAR = "grammar"
     SUMMARY = "summary"
+    TREE = "tree"
 
 
 class Level(StrEnum):
@@ -124,6 +125,8 @@ def _artifact(compiled: driver.Compiled, emit: Emit) -> str:
         return driver.artifacts.module_text(compiled.module)
     if emit is Emit.GRAMMAR:
         return to_json(driver.artifacts.grammar(compiled), indent=1) + "\n"
+    if emit is Emit.TREE:
+        return driver.view.tree_text(compiled)
     return driver.compiled.summary_text(compiled)
 
 

@@ -31,7 +31,9 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.backend": LEAVES,
     "lmc.runtime": LEAVES | {"lmc.backend.plan", "lmc.runtime.kernels"},
     "lmc.runtime.kernels": frozenset({"lmc.toolchain"}),
-    "lmc.driver": LEAVES | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.runtime", "lmc.builtin_model"},
+    "lmc.report": LEAVES | {"lmc.backend.plan"},
+    "lmc.driver": LEAVES
+    | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.report", "lmc.runtime", "lmc.builtin_model"},
     "lmc.program": frozenset(
         {"lmc.driver", "lmc.frontend.language.state", "lmc.ir.cached", "lmc.ir.errors", "lmc.ir.engine.forks"}
     ),

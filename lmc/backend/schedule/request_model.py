@@ -81,6 +81,13 @@ def stages_of(plan: Plan, numbers: Mapping[Value, int], *, longest: bool = False
     return tuple(walk.stages)
 
 
+def ops_of_stages(plan: Plan) -> tuple[Op, ...]:
+    """The op of the plan that makes each of the requests that ``stages_of`` returns."""
+    walk = _Walk({}, longest=False)
+    walk.block(plan.module.main.body)
+    return tuple(walk.ops)
+
+
 def known_beginnings(stages: Sequence[RequestModel]) -> list[tuple[int, ...]]:
     """For each stage the numbers of the values that its prompt begins with, beside literals: what is known of it."""
     found: list[tuple[int, ...]] = []
@@ -104,6 +111,7 @@ class _Walk:
 
     def __init__(self, numbers: Mapping[Value, int], longest: bool) -> None:
         self.stages: list[RequestModel] = []
+        self.ops: list[Op] = []
         self._numbers = numbers
         self._longest = longest
         self._contexts: dict[Value, _Context] = {}
@@ -163,6 +171,7 @@ class _Walk:
             base, step = step, step.before
         draws = op.n if isinstance(op, SampleOp) else 1
         output = _output(op, self._longest)
+        self.ops += [op] * draws
         for _ in range(draws):
             self.stages.append(
                 RequestModel(op.id, base.base, base.answered, tuple(reversed(pieces)), tuple(sorted(waits)), output)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.backend.schedule.request_model import Answer, Known, RequestModel, Unknown
+from lmc.backend.schedule.request_model import Answer, Known, Piece, RequestModel, Unknown
 from lmc.cache.trace import MAX_TOKENS, TraceRequest
 from lmc.ir.errors import InputError
 
@@ -57,18 +57,37 @@ def prompts_of(stages: Sequence[RequestModel], lengths: Sequence[Length], charac
         size = 0
         if stage.base is not None:
             size = prompts[stage.base] + (stages[stage.base].output if stage.answered else 0)
-        for piece in stage.pieces:
-            match piece:
-                case str():
-                    size += _size(len(piece), characters)
-                case Known(number):
-                    size += _size(lengths[number][0], characters) if number < len(lengths) else 1
-                case Answer(answered):
-                    size += stages[answered].output
-                case Unknown(tokens):
-                    size += tokens
+        size += sum(_piece_size(piece, stages, lengths, characters) for piece in stage.pieces)
         prompts.append(max(size, 1))
     return prompts
+
+
+def pieces_of(
+    stages: Sequence[RequestModel], number: int, lengths: Sequence[Length], characters: float
+) -> list[tuple[Piece, int]]:
+    """The pieces of a prompt of one instance, each with its tokens."""
+    parts: list[list[Piece]] = []
+    at: int | None = number
+    while at is not None:
+        stage = stages[at]
+        answered = [Answer(stage.base)] if stage.answered and stage.base is not None else []
+        parts.append([*answered, *stage.pieces])
+        at = stage.base
+    pieces = [piece for part in reversed(parts) for piece in part]
+    found = [(piece, _piece_size(piece, stages, lengths, characters)) for piece in pieces]
+    return found if any(size for _, size in found) else [(Unknown(1), 1)]
+
+
+def _piece_size(piece: Piece, stages: Sequence[RequestModel], lengths: Sequence[Length], characters: float) -> int:
+    match piece:
+        case str():
+            return _size(len(piece), characters)
+        case Known(number):
+            return _size(lengths[number][0], characters) if number < len(lengths) else 1
+        case Answer(answered):
+            return stages[answered].output
+        case Unknown(tokens):
+            return tokens
 
 
 def _size(length: int, characters: float) -> int:

@@ -47,6 +47,11 @@ def run(name: str, data: str, given: GivenOptions, room: Room, fixed: list[str])
     signature, place, target = _saved(name, given) if is_saved(name) else _program(name, given)
     if not is_saved(name) or room.kv_tokens != HOLDS_ALL:  # else no model has to be there
         room = room.counted_by(service().engines.tokenizer(target))
+    return schedule_rows(signature, place, data, room, fixed)
+
+
+def schedule_rows(signature: Signature, place: PlanLookup, data: str, room: Room, fixed: list[str]) -> Schedule:
+    """Schedule the rows of a file, which ``place`` finds the plan of; as ``run`` does."""
     reader = ArgumentReader(signature)
     rows = reader.rows(data, reader.assignments(fixed))
     placed = [(plan, values) for _, plan, values in _placed(rows, place, data)]

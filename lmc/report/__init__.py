@@ -1,0 +1,1 @@
+"""Compiled programs as data, graphs and text."""

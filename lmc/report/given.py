@@ -1,0 +1,138 @@
+"""The data that the driver hands over: ``lmc.report`` does not import the stages that make it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from lmc.backend.plan import Plan
+from lmc.cache.simulation.report import Report
+from lmc.cache.trace import TraceRequest
+from lmc.ir.core import Op
+from lmc.ir.errors import Location
+from lmc.ir.module import Module
+from lmc.ir.profile import OpProfile
+
+Length = tuple[int, int]
+"""Tokens of literal text, and the number of texts beside them that only a run knows."""
+
+
+class RemarkLike(Protocol):
+    """A remark of a pass (``lmc.passes.base.Remark``); its text is the line that ``--remarks`` prints."""
+
+    @property
+    def kind(self) -> Literal["applied", "missed"]:
+        """Return ``applied`` or ``missed``."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """Return the message alone."""
+        ...
+
+    @property
+    def location(self) -> Location | None:
+        """Return the user's line."""
+        ...
+
+    @property
+    def saved_tokens(self) -> int:
+        """Return the tokens that one instance saves."""
+        ...
+
+    @property
+    def saved_calls(self) -> int:
+        """Return the calls that one instance saves."""
+        ...
+
+    @property
+    def saved_steps(self) -> int:
+        """Return the rounds of calls that one instance saves."""
+        ...
+
+
+class BreakLike(Protocol):
+    """A graph break (``lmc.frontend.breaks.Break``)."""
+
+    @property
+    def location(self) -> Location | None:
+        """Return the user's line."""
+        ...
+
+    @property
+    def cause(self) -> str:
+        """Return the reason."""
+        ...
+
+    @property
+    def remedy(self) -> str:
+        """Return a way to avoid it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The module after the pass ``name`` (``capture``: before all passes), and the remarks of that pass."""
+
+    name: str
+    module: Module
+    remarks: Sequence[RemarkLike] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a prompt: so many ``tokens`` of a ``text`` of the program, or of one that is only named."""
+
+    text: str
+    tokens: int
+    is_literal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The requests of a schedule and their simulation.
+
+    ``requests`` are called ``row/number``; ``ops`` are the calls of the last module that make the requests of a row, by
+    that number. ``rows`` holds each row in the order of the schedule, with the characters that it shares with the one
+    before. ``spans`` gives the parts of the prompt of a request, by its place in ``requests``. ``kv_tokens`` is None
+    for a pool that holds all.
+    """
+
+    requests: Sequence[TraceRequest]
+    ops: Sequence[Op]
+    report: Report
+    rows: Sequence[tuple[int, int]]
+    order: str
+    block: int
+    characters: float
+    kv_tokens: int | None
+    prefill_tokens: int
+    spans: Callable[[int], Sequence[Span]]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """All that a view shows.
+
+    ``steps`` are the modules, the last one the final one, and ``plan`` its lowered form. ``lengths`` has for calls and
+    prefills of the final module the length of their prompts, and that of the part that is computed ahead. ``files`` are
+    the names to show of the files of locations, ``texts`` the text of those that could be read. ``hints`` are warnings
+    of the compilation. ``examples`` are texts that constraints allow, ``measured`` the profile of ops by their ids.
+    ``comparison``: the steps are two modules.
+    """
+
+    steps: Sequence[Step]
+    plan: Plan
+    lengths: Mapping[Op, tuple[Length, Length]]
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    breaks: Sequence[BreakLike] = ()
+    hints: Sequence[tuple[str, Location | None]] = ()
+    examples: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    measured: Mapping[str, OpProfile] = field(default_factory=dict[str, OpProfile])
+    batch: Batch | None = None
+    target: str | None = None
+    level: str | None = None
+    comparison: bool = False
+    redact: bool = False

@@ -1,0 +1,212 @@
+"""The last module of a view as a graph of at most so many nodes: fan-outs, regions and runs of ops folded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from lmc.ir.wording import with_count
+from lmc.report.model import Call, InputKind, Kind, Node, Tokens, View
+from lmc.report.replay import State, state_at
+
+_STRENGTH: tuple[InputKind, ...] = ("order", "value", "context")
+_PARTS_OF_REGIONS = frozenset({"cf.yield", "cf.condition"})
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """A node: an op, a fan-out, or what is folded; ``group`` is the key of the group that holds it.
+
+    ``is_group``: it is an op with regions and drawn around the nodes that it holds, of which there is one at least.
+    ``mark`` is set where two modules are compared: ``added``, ``changed`` or ``removed``.
+    """
+
+    key: str
+    label: str
+    kind: Kind
+    group: str | None
+    is_group: bool = False
+    critical: bool = False
+    mark: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A dependence of ``target`` on ``source``, each the key of a node or of a group."""
+
+    source: str
+    target: str
+    kind: InputKind
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes and groups in the order of the program, and edges."""
+
+    nodes: list[GraphNode]
+    edges: list[Edge]
+
+    def nested(self) -> Iterator[tuple[int, GraphNode | None]]:
+        """Yield the nodes with their depth, each group before what it holds, and None where a group ends."""
+        inside: dict[str | None, list[GraphNode]] = {}
+        for node in self.nodes:
+            inside.setdefault(node.group, []).append(node)
+        stack: list[GraphNode | None] = list(reversed(inside.get(None, [])))
+        depth = 1
+        while stack:
+            node = stack.pop()
+            depth -= node is None
+            yield depth, node
+            if node is not None and node.is_group:
+                stack += [None, *reversed(inside[node.key])]
+                depth += 1
+
+
+def graph_of(view: View, most: int) -> Graph:
+    """Return the graph of a view, of at most ``most`` nodes and groups.
+
+    Hints to the cache and the ends of regions are left out.
+    """
+    state, marks = _compared(view) if view.comparison else (state_at(view, -1), {})
+    nodes = {key: node for key, node in state.nodes.items() if _is_shown(node)}
+    return _Folding(view, nodes, state.fans, marks).graph(most)
+
+
+def _is_shown(node: Node) -> bool:
+    return node.kind != "hint" and node.op not in _PARTS_OF_REGIONS
+
+
+def _compared(view: View) -> tuple[State, dict[str, str]]:
+    """Return both modules of a comparison as one, and the marks of nodes."""
+    old, new = state_at(view, 0), state_at(view, 1)
+    stage = view.stages[1]
+    marks = {node.key: "added" for node in stage.added} | {node.key: "changed" for node in stage.changed}
+    marks |= dict.fromkeys(stage.removed, "removed")
+    behind: dict[str | None, list[str]] = {}
+    last: str | None = None
+    for key in old.nodes:
+        if key in new.nodes:
+            last = key
+        else:
+            behind.setdefault(last, []).append(key)
+    order = list(behind.get(None, ()))
+    for key in new.nodes:
+        order += [key, *behind.get(key, ())]
+    both = {**old.nodes, **new.nodes}
+    return State({key: both[key] for key in order}, new.fans), marks
+
+
+class _Folding:
+    """Decides which node stands for which."""
+
+    def __init__(
+        self, view: View, nodes: Mapping[str, Node], fans: Iterable[Sequence[str]], marks: Mapping[str, str]
+    ) -> None:
+        self._nodes = nodes
+        self._marks = marks
+        self._calls = {call.key: call for call in view.calls}
+        self._critical = set(view.critical_path)
+        self._stands_for: dict[str, list[str]] = {}
+        """Of each visible node its ops."""
+        self._rep: dict[str, str] = {}
+        for fan in fans:
+            alike: dict[str | None, list[str]] = {}
+            for key in fan:
+                if key in nodes:
+                    alike.setdefault(marks.get(key), []).append(key)
+            for keys in alike.values():
+                self._rep.update(dict.fromkeys(keys, keys[0]))
+        self._inner: dict[str, list[str]] = {}
+        for key, node in nodes.items():
+            self._stands_for.setdefault(self._rep.setdefault(key, key), []).append(key)
+            if node.parent is not None:
+                self._inner.setdefault(node.parent, []).append(key)
+
+    def graph(self, most: int) -> Graph:
+        """Return the graph."""
+        for key in self._groups_by_depth():
+            if len(self._stands_for) <= most:
+                break
+            self._fold([key, *self._below(key)])
+        if len(self._stands_for) > most:
+            visible = list(self._stands_for)
+            size = ceil(len(visible) / most)
+            for start in range(0, len(visible), size):
+                self._fold([key for rep in visible[start : start + size] for key in self._stands_for[rep]])
+        return Graph([self._drawn(key) for key in self._nodes if key in self._stands_for], list(self._edges()))
+
+    def _fold(self, keys: Sequence[str]) -> None:
+        """Let the first of these ops stand for all of them, and for all that their nodes stand for."""
+        members = dict.fromkeys(member for key in keys for member in self._stands_for.pop(self._rep[key], ()))
+        if not members:
+            return
+        first = keys[0]
+        self._stands_for[first] = list(members)
+        self._rep.update(dict.fromkeys(members, first))
+
+    def _groups_by_depth(self) -> list[str]:
+        depth: dict[str, int] = {}
+        for key in self._inner:
+            parent = self._nodes[key].parent
+            depth[key] = 0 if parent is None else depth.get(parent, 0) + 1
+        return sorted(self._inner, key=lambda key: (-depth[key], -len(self._inner[key])))
+
+    def _below(self, key: str) -> Iterator[str]:
+        stack = list(reversed(self._inner.get(key, ())))
+        while stack:
+            inner = stack.pop()
+            yield inner
+            stack += reversed(self._inner.get(inner, ()))
+
+    def _drawn(self, key: str) -> GraphNode:
+        node, members = self._nodes[key], self._stands_for[key]
+        parent = node.parent
+        while parent is not None and self._rep[parent] != parent:
+            parent = self._nodes[self._rep[parent]].parent
+        ops = [self._nodes[each] for each in members]
+        is_fan = len(ops) > 1 and all((each.kind, each.parent) == (node.kind, node.parent) for each in ops)
+        kinds = Counter[str]()
+        for each in ops:
+            kinds[each.kind] += each.ops
+        label, kind = node.label, node.kind
+        if len(ops) == 1:
+            label += _tokens(self._calls.get(key))
+        elif is_fan and node.kind != "control" and len({each.op for each in ops}) == 1:
+            label += f" × {len(ops)}"
+        else:
+            counts = [with_count(kinds[one], one) for one in ("call", "tool", "break") if kinds[one]]
+            what = f"{label}: " if node.kind == "control" else ""
+            label = what + ", ".join([with_count(sum(kinds.values()), "op"), *counts])
+            kind = node.kind if node.kind == "control" else "folded"
+        marks = {self._marks.get(each) for each in members}
+        mark = marks.pop() if len(marks) == 1 else "changed"
+        critical = any(each in self._critical for each in members)
+        is_group = any(self._rep[inner] != key for inner in self._inner.get(key, ()))
+        return GraphNode(key, label, kind, parent, is_group=is_group, critical=critical, mark=mark)
+
+    def _edges(self) -> Iterator[Edge]:
+        found: dict[tuple[str, str], InputKind] = {}
+        for key, node in self._nodes.items():
+            target = self._rep[key]
+            for each in node.inputs:
+                source = self._rep.get(each.key)
+                if source is None or source == target:
+                    continue
+                known = found.get((source, target), each.kind)
+                found[source, target] = max(known, each.kind, key=_STRENGTH.index)
+        return (Edge(source, target, kind) for (source, target), kind in found.items())
+
+
+def _tokens(call: Call | None) -> str:
+    if call is None:
+        return ""
+    return f" · wave {call.wave} · {tokens_text(call.prompt)} in"
+
+
+def tokens_text(tokens: Tokens) -> str:
+    """Return the length of a prompt in words."""
+    if not tokens.texts:
+        return with_count(tokens.known, "token")
+    return f"{with_count(tokens.known, 'token')} + {with_count(tokens.texts, 'text')}"

@@ -1,0 +1,355 @@
+"""The format ``lmc-view``: a compiled program, the changes of each pass and its costs, as JSON data.
+
+Every presentation shows this and computes no figure of its own. Equal inputs give equal bytes: there is no time of day
+and no absolute path in it. Fields that have their default are left out of the JSON. All texts are printable
+(``lmc.report.text``), so a reader only has to escape what its own syntax reserves.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+FORMAT = "lmc-view"
+VERSION = 1
+
+Kind = Literal["call", "text", "prefix", "tool", "python", "control", "hint", "break", "end", "folded"]
+"""The purpose of an op: a model call, a change of a context, a prefix that is computed once, a call of the user's code,
+a Python value, an op with regions, a hint to the cache, a graph break, the end of a block; ``folded`` is a run of ops.
+"""
+InputKind = Literal["context", "value", "order"]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Place(_Model):
+    """A line of a source: ``source`` is its index in ``View.sources``, ``line`` counts from 1."""
+
+    source: int
+    line: int
+
+
+class Input(_Model):
+    """A dependence on the op with the key ``key``: on its context, on another result, or on its effects."""
+
+    key: str
+    kind: InputKind
+
+
+class Node(_Model):
+    """An op. ``parent`` is the key of the op that holds it in its ``region``; both are None in the program's body.
+
+    ``label`` is short; ``text`` is the op as in ``.lmir``, without its regions. ``id`` is its stable id, if it has one.
+    ``wave`` and ``group`` are those of plan-fork-join. ``ops`` is 1, or the number of ops that are folded.
+    """
+
+    key: str
+    op: str
+    kind: Kind
+    label: str
+    text: str = ""
+    id: str | None = None
+    place: Place | None = None
+    parent: str | None = None
+    region: str | None = None
+    inputs: tuple[Input, ...] = ()
+    wave: int | None = None
+    group: str | None = None
+    ops: int = 1
+
+
+class Hunk(_Model):
+    """A change of a text by lines: at line ``at`` of the old text (from 0), ``removed`` lines become ``added``."""
+
+    at: int
+    removed: int = 0
+    added: tuple[str, ...] = ()
+
+
+class Stage(_Model):
+    """The module after a pass, as the difference from the stage before it. The first one is the whole module.
+
+    ``ops`` and ``calls`` count the ops of the module and its model calls. ``order`` lists the keys of all nodes, outer
+    before inner; None: those of the stage before, without the removed ones. ``fans`` are the fan-outs, ops that do the
+    same to the same inputs; None: as before. ``text`` changes the module's ``.lmir`` text: hunks do not overlap and
+    their lines are those of the old text, so they are applied from the last to the first. ``lines`` are the lines
+    (from 0) at which the nodes begin there, in the order of the nodes; None: as before.
+    """
+
+    name: str
+    ops: int
+    calls: int
+    added: tuple[Node, ...] = ()
+    changed: tuple[Node, ...] = ()
+    removed: tuple[str, ...] = ()
+    order: tuple[str, ...] | None = None
+    fans: tuple[tuple[str, ...], ...] | None = None
+    text: tuple[Hunk, ...] = ()
+    lines: tuple[int, ...] | None = None
+
+
+class Remark(_Model):
+    """A transformation of the pass of a stage (``applied``), or one that was not possible (``missed``).
+
+    ``stage`` is an index in ``View.stages``. ``text`` is the line that ``--remarks`` prints.
+    """
+
+    stage: int
+    kind: Literal["applied", "missed"]
+    message: str
+    text: str
+    place: Place | None = None
+    saved_tokens: int = 0
+    saved_calls: int = 0
+    saved_steps: int = 0
+
+
+class Break(_Model):
+    """A graph break: from here the program runs as plain Python. ``key`` is the op that ends the graph."""
+
+    cause: str
+    remedy: str
+    place: Place | None = None
+    key: str | None = None
+
+
+class Hint(_Model):
+    """A warning of the compilation about a line of the program."""
+
+    message: str
+    place: Place | None = None
+
+
+class Tokens(_Model):
+    """The length of a text: ``known`` tokens, and the number of ``texts`` beside them that only a run knows."""
+
+    known: int = 0
+    texts: int = 0
+
+
+class Planned(_Model):
+    """Requests as ``lmc simulate`` serves them, in sum: ``cached`` of the ``prompt`` tokens are found in the cache."""
+
+    requests: int = 0
+    prompt: int = 0
+    cached: int = 0
+    output: int = 0
+    longest_prompt: int = 0
+
+
+class Measured(_Model):
+    """The measurements of a profile, over all its runs. ``p50`` and ``longest`` are tokens of an output."""
+
+    requests: int
+    prompt: int
+    cached: int
+    output: int
+    seconds: float
+    p50: int | None = None
+    longest: int = 0
+
+
+class Call(_Model):
+    """A model call of the final module, or all those of a folded node (``ops``).
+
+    ``prompt`` is the length of its prompt in one instance, ``prefilled`` the part that is computed ahead. ``output`` is
+    the most tokens that it may generate in all, 0 for ``lm.select``. ``wave`` counts from the start of the program, as
+    if each region ran once. ``critical``: it is on the critical path. ``planned`` counts the requests of all rows.
+    """
+
+    key: str
+    id: str
+    wave: int
+    prompt: Tokens
+    prefilled: Tokens = Tokens()
+    output: int = 0
+    choices: int = 0
+    constraint: str | None = None
+    critical: bool = False
+    ops: int = 1
+    planned: Planned | None = None
+    measured: Measured | None = None
+
+
+class LineCost(_Model):
+    """The sum of the calls of one line of a source."""
+
+    place: Place
+    calls: int
+    prompt: Tokens
+    output: int = 0
+    planned: Planned | None = None
+    measured: Measured | None = None
+
+
+class Prefix(_Model):
+    """A prefix that is computed once, by the op ``key``, for all calls of an instance or of a batch.
+
+    ``calls`` are the keys of the calls that continue it.
+    """
+
+    key: str
+    scope: Literal["instance", "batch"]
+    tokens: Tokens
+    calls: tuple[str, ...] = ()
+
+
+class ConstraintInfo(_Model):
+    """A constraint of the module: its kind, its definition, and texts that it allows."""
+
+    name: str
+    kind: str
+    text: str
+    examples: tuple[str, ...] = ()
+
+
+class Source(_Model):
+    """A file of the program: ``first`` is the number of the first of its ``lines``."""
+
+    file: str
+    lines: tuple[str, ...] = ()
+    first: int = 1
+
+
+class Program(_Model):
+    """The program, its target, and the figures that ``lmc compile`` prints. ``target`` and ``level`` may be unknown.
+
+    ``critical_calls`` is the number of model calls on the critical path.
+    """
+
+    name: str
+    parameters: dict[str, str]
+    ops: int
+    model_calls: int
+    waves: int
+    critical_calls: int
+    batch_prefixes: int = 0
+    instance_prefixes: int = 0
+    saved_tokens: int = 0
+    saved_calls: int = 0
+    saved_steps: int = 0
+    captured_ops: int | None = None
+    target: str | None = None
+    level: str | None = None
+    host_functions: dict[str, str] = {}
+
+
+class Row(_Model):
+    """A row of the batch in the order of the schedule, and what its prompts share with the row before.
+
+    ``shared`` counts characters, as in the file that ``lmc schedule`` writes.
+    """
+
+    row: int
+    shared: int = 0
+
+
+class Request(_Model):
+    """A request of the plan on the clock of the simulation, in seconds. ``wave`` counts the requests it waits for.
+
+    ``cached`` of its ``prompt`` tokens are in the cache when it starts; those are the first of the prompt.
+    """
+
+    key: str
+    row: int
+    wave: int
+    ready: float
+    started: float
+    first_token: float
+    ended: float
+    prompt: int
+    cached: int = 0
+    output: int = 0
+    prefix: int
+    """The node of the prompt tree at which its prompt ends."""
+
+
+class PromptNode(_Model):
+    """A part that prompts of the batch share; the prompt of a request is the path from the root to its node.
+
+    ``parent`` is an index in ``Plan.prompts``; None: prompts begin here. The part has ``tokens``, and ``requests``
+    prompts hold it. Each of these tokens is ``computed`` or ``cached`` (found in the cache) for each of the prompts;
+    ``recomputed`` are those of the computed ones that had been computed or generated before, and were evicted since or
+    needed for the logits of a prompt's last token. ``generated`` are tokens of the part that are an answer.
+    ``ends`` counts the requests whose prompts end here, by the key of the call. ``folded`` is the number of parts that
+    the node stands for, beside its own: then ``tokens`` is their sum.
+    """
+
+    parent: int | None = None
+    text: str = ""
+    tokens: int
+    requests: int
+    computed: int = 0
+    cached: int = 0
+    recomputed: int = 0
+    generated: int = 0
+    ends: dict[str, int] = {}
+    folded: int = 0
+
+
+class Plan(_Model):
+    """A batch of rows as ``lmc schedule`` orders it and ``lmc simulate`` serves it, with the figures these print.
+
+    ``kv_tokens`` is None for a pool that holds all. ``requests`` and ``rows`` may be only the first ones; the other
+    figures are always of the whole batch.
+    """
+
+    rows: tuple[Row, ...]
+    row_count: int
+    order: str
+    block: int
+    characters: float
+    kv_tokens: int | None = None
+    batch: int
+    prefill_tokens: int
+    total: Planned
+    hit_rate: float
+    evicted_tokens: int
+    preemptions: int
+    steps: int
+    waves: int
+    predicted_seconds: float
+    requests: tuple[Request, ...]
+    prompts: tuple[PromptNode, ...]
+
+
+class View(_Model):
+    """A compiled program, or two modules to compare. ``notices`` tell what is left out.
+
+    ``comparison``: the two stages are two modules, and the figures are those of the second. ``redacted``: texts are
+    replaced by their lengths. ``critical_path`` lists the keys of the longest chain of ops that wait for each other,
+    counted in model calls.
+    """
+
+    format: Literal["lmc-view"]
+    version: Literal[1]
+    program: Program
+    sources: tuple[Source, ...]
+    stages: tuple[Stage, ...]
+    remarks: tuple[Remark, ...] = ()
+    breaks: tuple[Break, ...] = ()
+    hints: tuple[Hint, ...] = ()
+    calls: tuple[Call, ...] = ()
+    lines: tuple[LineCost, ...] = ()
+    critical_path: tuple[str, ...] = ()
+    prefixes: tuple[Prefix, ...] = ()
+    constraints: tuple[ConstraintInfo, ...] = ()
+    plan: Plan | None = None
+    comparison: bool = False
+    redacted: bool = False
+    notices: tuple[str, ...] = ()
+
+
+def to_json(view: View) -> str:
+    """Return the data as JSON: the same bytes for the same view, ASCII, and without ``<``, ``>`` and ``&``."""
+    text = json.dumps(view.model_dump(mode="json", exclude_defaults=True), separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026") + "\n"
+
+
+def schema_text() -> str:
+    """Return the JSON Schema of the format."""
+    return json.dumps(View.model_json_schema(), indent=1, sort_keys=True, ensure_ascii=True) + "\n"

@@ -1,0 +1,162 @@
+"""A compiled program as a tree for terminals: contexts, shared prefixes, waves, savings, breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lmc.ir.wording import with_count
+from lmc.report.graph import tokens_text
+from lmc.report.model import Call, Node, Place, Prefix, View
+from lmc.report.replay import State, state_at
+from lmc.report.text import one_line
+
+WIDTH = 110
+MAX_LINES = 2_000
+_MAX_DEPTH = 24
+"""Levels that are indented; deeper ones stand below each other."""
+_MARKS = {"call": "●", "prefix": "◆", "tool": "⚙", "break": "✖", "control": "▸", "folded": "…"}
+_HIDDEN = frozenset({"python", "hint", "end"})
+
+
+def tree(view: View) -> str:
+    """Return the program as lines of at most 110 characters."""
+    state = state_at(view, -1)
+    lines = [*_head(view), "", *_Contexts(view, state).lines(), "", *_waves(view, state), *_savings(view)]
+    lines += [line for entry in view.breaks for line in _break(view, entry.place, entry.cause, entry.remedy)]
+    lines += [f"hint: {_at(view, entry.place)}{entry.message}" for entry in view.hints]
+    lines += [f"note: {notice}" for notice in view.notices]
+    return "".join(f"{one_line(line, WIDTH).rstrip()}\n" for line in lines)
+
+
+def _head(view: View) -> Iterator[str]:
+    program = view.program
+    parameters = ", ".join(f"{name}: {kind}" for name, kind in program.parameters.items())
+    target = "" if program.target is None else f", {program.target} -{program.level}"
+    yield f"{program.name}({parameters}){target}"
+    calls = f"{with_count(program.model_calls, 'model call')} in {with_count(program.waves, 'wave')}"
+    yield f"{calls}, {with_count(program.critical_calls, 'call')} on the critical path (*), {with_count(program.ops, 'op')}"
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A node or a fan-out of equal nodes, and what continues it."""
+
+    node: Node
+    count: int = 1
+    below: list[_Entry] = field(default_factory=list["_Entry"])
+
+
+class _Contexts:
+    """The ops as a tree: an op is below the one whose context it continues, else below the one whose region holds it."""
+
+    def __init__(self, view: View, state: State) -> None:
+        self._view = view
+        self._calls = {call.key: call for call in view.calls}
+        self._prefixes = {prefix.key: prefix for prefix in view.prefixes}
+        first_of = {key: fan[0] for fan in state.fans for key in fan}
+        entries: dict[str, _Entry] = {}
+        self._roots: list[_Entry] = []
+        for key, node in state.nodes.items():
+            if node.kind in _HIDDEN:
+                continue
+            first = first_of.get(key, key)
+            if first != key and first in entries:
+                entries[key] = entries[first]
+                entries[key].count += 1
+                continue
+            entry = entries[key] = _Entry(node)
+            above = next(
+                (entries[each.key] for each in node.inputs if self._continues(each.key, each.kind, entries)), None
+            )
+            if above is None and node.parent is not None:
+                above = entries.get(node.parent)
+            (self._roots if above is None else above.below).append(entry)
+
+    def _continues(self, key: str, kind: str, entries: dict[str, _Entry]) -> bool:
+        return kind == "context" and key in entries
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines; the only continuation of an op stands right below it, others are indented."""
+        stack: list[tuple[_Entry, str, str]] = [(root, "", "") for root in reversed(self._roots)]
+        count = 0
+        while stack:
+            if count == MAX_LINES:
+                yield f"… {MAX_LINES:,} lines are shown"
+                return
+            entry, first, rest = stack.pop()
+            count += 1
+            yield f"{self._line_number(entry.node):>6}  {first}{self._text(entry)}"
+            below = entry.below
+            if len(below) == 1 and entry.node.kind != "control":
+                stack.append((below[0], rest, rest))
+                continue
+            deep = len(rest) >= 3 * _MAX_DEPTH
+            for number, each in reversed(list(enumerate(below))):
+                is_last = number == len(below) - 1
+                branch, bar = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+                stack.append((each, rest, rest) if deep else (each, rest + branch, rest + bar))
+
+    def _line_number(self, node: Node) -> str:
+        return "" if node.place is None else str(node.place.line)
+
+    def _text(self, entry: _Entry) -> str:
+        node = entry.node
+        mark = _MARKS.get(node.kind)
+        text = f"{mark} {node.label}" if mark else node.label
+        text += f" × {entry.count}" if entry.count > 1 else ""
+        call, prefix = self._calls.get(node.key), self._prefixes.get(node.key)
+        if call is not None:
+            text += _call(call)
+        if prefix is not None:
+            text += _prefix(prefix)
+        return text
+
+
+def _call(call: Call) -> str:
+    output = f", at most {call.output:,} out" if call.output else f", {with_count(call.choices, 'choice')}"
+    critical = " *" if call.critical else ""
+    constraint = "" if call.constraint is None else f", @{call.constraint}"
+    measured = "" if call.measured is None else f", measured {call.measured.output:,} out"
+    return f"{critical}  wave {call.wave}, about {tokens_text(call.prompt)} in{output}{constraint}{measured}"
+
+
+def _prefix(prefix: Prefix) -> str:
+    return f": about {tokens_text(prefix.tokens)}, for {with_count(len(prefix.calls), 'call')}"
+
+
+def _waves(view: View, state: State) -> Iterator[str]:
+    fan_of = {key: fan[0] for fan in state.fans for key in fan}
+    waves: dict[int, dict[str, list[Call]]] = {}
+    for call in view.calls:
+        waves.setdefault(call.wave, {}).setdefault(fan_of.get(call.key, call.key), []).append(call)
+    for number in sorted(waves):
+        found = [
+            calls[0].id if len(calls) == 1 else f"{calls[0].id} × {len(calls)}" for calls in waves[number].values()
+        ]
+        yield f"wave {number}: {', '.join(found)}"
+
+
+def _savings(view: View) -> Iterator[str]:
+    program = view.program
+    saved = [
+        with_count(amount, unit)
+        for amount, unit in (
+            (program.saved_tokens, "token"),
+            (program.saved_calls, "call"),
+            (program.saved_steps, "step"),
+        )
+        if amount
+    ]
+    yield f"saved: {', '.join(saved) or 'nothing'}"
+    for remark in view.remarks:
+        if remark.saved_tokens or remark.saved_calls or remark.saved_steps:
+            yield f"  {remark.text}"
+
+
+def _break(view: View, place: Place | None, cause: str, remedy: str) -> Sequence[str]:
+    return [f"break: {_at(view, place)}{cause}", f"  remedy: {remedy}"]
+
+
+def _at(view: View, place: Place | None) -> str:
+    return "" if place is None else f"{view.sources[place.source].file}:{place.line}: "

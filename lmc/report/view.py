@@ -1,0 +1,319 @@
+"""A compiled program as a view."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from lmc.ir.core import Op, walk
+from lmc.ir.dialects.core_ops import PrefillOp
+from lmc.ir.module import Module
+from lmc.ir.wording import with_count
+from lmc.report.costs import Costs, costs_of, is_call, number_of, planned_of, prefixes_of, total_measured, total_planned
+from lmc.report.given import Batch, Given
+from lmc.report.model import (
+    FORMAT,
+    VERSION,
+    Break,
+    Call,
+    ConstraintInfo,
+    Hint,
+    Node,
+    Plan,
+    Prefix,
+    Program,
+    Remark,
+    Request,
+    Row,
+    Source,
+    Tokens,
+    View,
+)
+from lmc.report.nodes import Sources
+from lmc.report.prompts import PromptTree, prompt_tree
+from lmc.report.redact import Redaction, redacted_source
+from lmc.report.runs import MAX_NODES, Runs, runs_of
+from lmc.report.stages import Stages, stages_of
+from lmc.report.text import KEPT, shortened, visible
+
+MAX_LINES = 20_000
+MAX_LINE = 2_000
+MAX_DEFINITION = 20_000
+MAX_REQUESTS = 5_000
+Message = Callable[[str], str]
+
+
+def view_of(given: Given) -> View:
+    """Return what the driver gives as data. Equal inputs give equal views."""
+    notices: list[str] = []
+    redaction = Redaction() if given.redact else None
+    sources = Sources()
+    largest = max(_op_count(step.module) for step in given.steps)
+    steps = given.steps if largest <= MAX_NODES else given.steps[-1:]
+    stages = stages_of(steps, sources, given.files, redaction)
+    costs = costs_of(given, stages.ops, sources)
+    calls, prefixes = costs.calls, prefixes_of(stages.ops, given.lengths)
+    path, shown = costs.path, stages.stages
+    keys = {each.op: each.key for each in stages.ops}
+    if largest > MAX_NODES:
+        runs = runs_of(stages.nodes, MAX_NODES)
+        notices.append(
+            f"a module of {with_count(largest, 'op')} is folded: a node stands for up to "
+            f"{with_count(runs.longest, 'op')} in a row; the text of modules and the modules before the last pass "
+            "are left out"
+        )
+        shown, calls, prefixes = [runs.stage(shown[-1])], _in_runs(calls, runs), _prefixes_in_runs(prefixes, runs)
+        path = tuple(dict.fromkeys(runs.key_of[key] for key in path))
+        keys = {op: runs.key_of[key] for op, key in keys.items()}
+    plan = None
+    if given.batch is not None:
+        plan = _plan(given.batch, keys, prompt_tree(given.batch, keys, redact=given.redact), notices)
+    said = visible if redaction is None else _Said(given, redaction)
+    remarks = _remarks(given, len(shown), sources, said)
+    breaks = _breaks(given, stages, keys, sources, said)
+    hints = [Hint(message=said(text), place=sources.place(place)) for text, place in given.hints]
+    return View(
+        format=FORMAT,
+        version=VERSION,
+        program=_program(given, costs, stages),
+        sources=tuple(_sources(given, sources, _places(stages.nodes), notices)),
+        stages=tuple(shown),
+        remarks=tuple(remarks),
+        breaks=tuple(breaks),
+        hints=tuple(hints),
+        calls=tuple(calls),
+        lines=tuple(costs.lines),
+        critical_path=path,
+        prefixes=tuple(prefixes),
+        constraints=tuple(_constraints(given, redaction)),
+        plan=plan,
+        comparison=given.comparison,
+        redacted=given.redact,
+        notices=tuple(notices),
+    )
+
+
+class _Said:
+    """Messages without the texts that they quote."""
+
+    def __init__(self, given: Given, redaction: Redaction) -> None:
+        self._redaction = redaction
+        for step in given.steps:
+            redaction.module(step.module)  # the names that remarks of its pass may quote
+
+    def __call__(self, text: str) -> str:
+        return visible(self._redaction.message(text), KEPT)
+
+
+def _op_count(module: Module) -> int:
+    return sum(1 for _ in walk([module.main.body]))
+
+
+def _program(given: Given, costs: Costs, stages: Stages) -> Program:
+    module = given.steps[-1].module
+    prefills = Counter(each.op.scope for each in stages.ops if isinstance(each.op, PrefillOp))
+    remarks = [remark for step in given.steps for remark in step.remarks if remark.kind == "applied"]
+    return Program(
+        name=visible(module.name),
+        parameters={visible(value.name): visible(str(value.type)) for value in module.main.parameters},
+        ops=len(stages.ops),
+        model_calls=sum(is_call(each.op) for each in stages.ops),
+        waves=given.plan.wave_count,
+        critical_calls=costs.critical_calls,
+        batch_prefixes=prefills["batch"],
+        instance_prefixes=prefills["instance"],
+        saved_tokens=sum(remark.saved_tokens for remark in remarks),
+        saved_calls=sum(remark.saved_calls for remark in remarks),
+        saved_steps=sum(remark.saved_steps for remark in remarks),
+        captured_ops=None if given.comparison else _op_count(given.steps[0].module),
+        target=None if given.target is None else visible(given.target),
+        level=given.level,
+        host_functions={visible(host.name): host.effect.value for host in module.hosts},
+    )
+
+
+def _remarks(given: Given, stages: int, sources: Sources, said: Message) -> list[Remark]:
+    """Return the remarks of all passes; where stages are left out, as those of the last one."""
+    left_out = len(given.steps) - stages
+    return [
+        Remark(
+            stage=max(number - left_out, 0),
+            kind=remark.kind,
+            message=said(remark.message),
+            text=said(_shown_at(str(remark), given.files)),
+            place=sources.place(remark.location),
+            saved_tokens=remark.saved_tokens,
+            saved_calls=remark.saved_calls,
+            saved_steps=remark.saved_steps,
+        )
+        for number, step in enumerate(given.steps)
+        for remark in step.remarks
+    ]
+
+
+def _shown_at(text: str, files: Mapping[str, str]) -> str:
+    """Return a message with the name to show of the file that it begins with."""
+    file = next((file for file, name in files.items() if file != name and text.startswith(f"{file}:")), None)
+    return text if file is None else files[file] + text.removeprefix(file)
+
+
+def _breaks(given: Given, stages: Stages, keys: Mapping[Op, str], sources: Sources, said: Message) -> list[Break]:
+    """Return the graph breaks; one whose op is at its line has the key of that op."""
+    ends = [each.op for each, node in zip(stages.ops, stages.nodes, strict=True) if node.kind == "break"]
+    found: list[Break] = []
+    for entry in given.breaks:
+        op = next((op for op in ends if op.location == entry.location), ends[0] if len(ends) == 1 else None)
+        found.append(
+            Break(
+                cause=said(entry.cause),
+                remedy=said(entry.remedy),
+                place=sources.place(entry.location),
+                key=None if op is None else keys[op],
+            )
+        )
+    return found
+
+
+def _constraints(given: Given, redaction: Redaction | None) -> list[ConstraintInfo]:
+    found: list[ConstraintInfo] = []
+    for each in given.steps[-1].module.constraints:
+        examples = () if redaction is not None else given.examples.get(each.name, ())
+        shown = each if redaction is None else redaction.constraint(each)
+        found.append(
+            ConstraintInfo(
+                name=visible(each.name),
+                kind=each.kind,
+                text=shortened(shown.text, MAX_DEFINITION),
+                examples=tuple(shortened(text, MAX_LINE) for text in examples),
+            )
+        )
+    return found
+
+
+def _in_runs(calls: Sequence[Call], runs: Runs) -> list[Call]:
+    """Return the calls of each run as one."""
+    members: dict[str, list[Call]] = {}
+    for call in calls:
+        members.setdefault(runs.key_of[call.key], []).append(call)
+    return [_together(key, each) for key, each in members.items()]
+
+
+def _together(key: str, calls: Sequence[Call]) -> Call:
+    first = calls[0]
+    if len(calls) == 1:
+        return first.model_copy(update={"key": key})
+    planned = [call.planned for call in calls if call.planned is not None]
+    measured = [call.measured for call in calls if call.measured is not None]
+    return Call(
+        key=key,
+        id=first.id,
+        wave=first.wave,
+        prompt=_sum(call.prompt for call in calls),
+        prefilled=_sum(call.prefilled for call in calls),
+        output=sum(call.output for call in calls),
+        choices=sum(call.choices for call in calls),
+        critical=any(call.critical for call in calls),
+        ops=len(calls),
+        planned=total_planned(planned) if planned else None,
+        measured=total_measured(measured) if measured else None,
+    )
+
+
+def _sum(lengths: Iterable[Tokens]) -> Tokens:
+    all_of = list(lengths)
+    return Tokens(known=sum(each.known for each in all_of), texts=sum(each.texts for each in all_of))
+
+
+def _prefixes_in_runs(prefixes: Sequence[Prefix], runs: Runs) -> list[Prefix]:
+    return [
+        prefix.model_copy(
+            update={
+                "key": runs.key_of[prefix.key],
+                "calls": tuple(dict.fromkeys(runs.key_of[key] for key in prefix.calls)),
+            }
+        )
+        for prefix in prefixes
+    ]
+
+
+def _plan(batch: Batch, keys: Mapping[Op, str], tree: PromptTree, notices: list[str]) -> Plan:
+    report = batch.report
+    waves: dict[str | int, int] = {}
+    for request in batch.requests:
+        waves[request.id] = max((waves[each] + 1 for each in request.after), default=0)
+    order = sorted(range(len(batch.requests)), key=lambda position: (report.served[position].started, position))
+    if len(order) > MAX_REQUESTS:
+        notices.append(
+            f"the first {MAX_REQUESTS:,} of {with_count(len(order), 'request')} are listed one by one; all figures "
+            "are of all requests"
+        )
+    if len(batch.rows) > MAX_REQUESTS:
+        notices.append(f"the first {MAX_REQUESTS:,} of {with_count(len(batch.rows), 'row')} are listed")
+    if len(tree.nodes) < tree.part_count:
+        notices.append(
+            f"the tree of prompts has {with_count(tree.part_count, 'part')}; the heaviest are shown, the others in sum"
+        )
+    requests: list[Request] = []
+    for position in order[:MAX_REQUESTS]:
+        request, served = batch.requests[position], report.served[position]
+        requests.append(
+            Request(
+                key=keys[batch.ops[number_of(request.id)]],
+                row=request.instance,
+                wave=waves[request.id],
+                ready=round(served.ready, 6),
+                started=round(served.started, 6),
+                first_token=round(served.first_token, 6),
+                ended=round(served.ended, 6),
+                prompt=request.tokens.size,
+                cached=served.cached,
+                output=request.generated.size,
+                prefix=tree.node_of[position],
+            )
+        )
+    return Plan(
+        rows=tuple(Row(row=row, shared=shared) for row, shared in batch.rows[:MAX_REQUESTS]),
+        row_count=len(batch.rows),
+        order=batch.order,
+        block=batch.block,
+        characters=batch.characters,
+        kv_tokens=batch.kv_tokens,
+        batch=report.batch,
+        prefill_tokens=batch.prefill_tokens,
+        total=total_planned(planned_of(batch).values()),
+        hit_rate=report.hit_rate,
+        evicted_tokens=report.evicted_tokens,
+        preemptions=report.preemptions,
+        steps=report.steps,
+        waves=report.waves,
+        predicted_seconds=report.predicted_seconds,
+        requests=tuple(requests),
+        prompts=tuple(tree.nodes),
+    )
+
+
+def _places(nodes: Sequence[Node]) -> dict[int, list[int]]:
+    """Return the lines of each source that nodes are at."""
+    found: dict[int, list[int]] = {}
+    for node in nodes:
+        if node.place is not None:
+            found.setdefault(node.place.source, []).append(node.place.line)
+    return found
+
+
+def _sources(given: Given, sources: Sources, places: Mapping[int, Sequence[int]], notices: list[str]) -> list[Source]:
+    """Return the files of all places. Of a very long one, the part that begins with the first op."""
+    found: list[Source] = []
+    for file, number in sources.files.items():
+        lines = given.texts.get(file, "").split("\n")
+        lines = lines[:-1] if lines[-1] == "" else lines
+        name = visible(given.files.get(file, file))
+        if given.redact:
+            lines = redacted_source(lines)
+        first = 0
+        if len(lines) > MAX_LINES:
+            first = max(min(places.get(number, [1])) - 1, 0)
+            notices.append(f"{name} has {with_count(len(lines), 'line')}; {MAX_LINES:,} of them are shown")
+        shown = tuple(shortened(line.rstrip("\r"), MAX_LINE) for line in lines[first : first + MAX_LINES])
+        found.append(Source(file=name, lines=shown, first=first + 1))
+    return found
