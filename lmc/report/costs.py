@@ -151,11 +151,16 @@ def prefixes_of(ops: Sequence[Placed], lengths: Mapping[Op, tuple[Length, Length
         Prefix(
             key=each.key,
             scope="batch" if op.scope == "batch" else "instance",
-            tokens=tokens(lengths[op][0]),
+            tokens=_without(*lengths[op]),
+            whole=tokens(lengths[op][0]),
             calls=tuple(users[each.key]),
         )
         for each, op in found
     ]
+
+
+def _without(whole: Length, covered: Length) -> Tokens:
+    return Tokens(known=whole[0] - covered[0], texts=whole[1] - covered[1])
 
 
 def _most_output(op: SamplingOp | SelectOp) -> int:

@@ -194,8 +194,9 @@ class _Folding:
                 source = self._rep.get(each.key)
                 if source is None or source == target:
                     continue
-                known = found.get((source, target), each.kind)
-                found[source, target] = max(known, each.kind, key=_STRENGTH.index)
+                known = found.setdefault((source, target), each.kind)
+                if _STRENGTH.index(each.kind) > _STRENGTH.index(known):
+                    found[source, target] = each.kind
         return (Edge(source, target, kind) for (source, target), kind in found.items())
 
 

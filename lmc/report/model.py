@@ -189,12 +189,14 @@ class LineCost(_Model):
 class Prefix(_Model):
     """A prefix that is computed once, by the op ``key``, for all calls of an instance or of a batch.
 
-    ``calls`` are the keys of the calls that continue it.
+    It has ``tokens`` beyond the prefix before it that is computed once too; with that one it is ``whole``. ``calls``
+    are the keys of the calls whose nearest prefix it is.
     """
 
     key: str
     scope: Literal["instance", "batch"]
     tokens: Tokens
+    whole: Tokens
     calls: tuple[str, ...] = ()
 
 

@@ -20,13 +20,14 @@ _HIDDEN = frozenset({"python", "hint", "end"})
 
 
 def tree(view: View) -> str:
-    """Return the program as lines of at most 110 characters."""
+    """Return the program as lines; those of ops have at most 110 characters."""
     state = state_at(view, -1)
-    lines = [*_head(view), "", *_Contexts(view, state).lines(), "", *_waves(view, state), *_savings(view)]
+    ops = (one_line(line, WIDTH) for line in _Contexts(view, state).lines())
+    lines = [*_head(view), "", *ops, "", *_waves(view, state), *_savings(view)]
     lines += [line for entry in view.breaks for line in _break(view, entry.place, entry.cause, entry.remedy)]
     lines += [f"hint: {_at(view, entry.place)}{entry.message}" for entry in view.hints]
     lines += [f"note: {notice}" for notice in view.notices]
-    return "".join(f"{one_line(line, WIDTH).rstrip()}\n" for line in lines)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _head(view: View) -> Iterator[str]:
@@ -35,7 +36,8 @@ def _head(view: View) -> Iterator[str]:
     target = "" if program.target is None else f", {program.target} -{program.level}"
     yield f"{program.name}({parameters}){target}"
     calls = f"{with_count(program.model_calls, 'model call')} in {with_count(program.waves, 'wave')}"
-    yield f"{calls}, {with_count(program.critical_calls, 'call')} on the critical path (*), {with_count(program.ops, 'op')}"
+    critical = f"{with_count(program.critical_calls, 'call')} on the critical path (*)"
+    yield f"{calls}, {critical}, {with_count(program.ops, 'op')}"
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class _Entry:
 
 
 class _Contexts:
-    """The ops as a tree: an op is below the one whose context it continues, else below the one whose region holds it."""
+    """The ops as a tree: an op is below the one whose context it continues, else below the one that holds it."""
 
     def __init__(self, view: View, state: State) -> None:
         self._view = view
@@ -66,15 +68,9 @@ class _Contexts:
                 entries[key].count += 1
                 continue
             entry = entries[key] = _Entry(node)
-            above = next(
-                (entries[each.key] for each in node.inputs if self._continues(each.key, each.kind, entries)), None
-            )
-            if above is None and node.parent is not None:
-                above = entries.get(node.parent)
+            continued = [each.key for each in node.inputs if each.kind == "context" and each.key in entries]
+            above = entries.get(continued[0] if continued else node.parent or "")
             (self._roots if above is None else above.below).append(entry)
-
-    def _continues(self, key: str, kind: str, entries: dict[str, _Entry]) -> bool:
-        return kind == "context" and key in entries
 
     def lines(self) -> Iterator[str]:
         """Yield the lines; the only continuation of an op stands right below it, others are indented."""

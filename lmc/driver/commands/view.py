@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tokenize
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.service import service
 from lmc.grammar.sharing import source_of
 from lmc.ir.core import Block, Op, walk
-from lmc.ir.dialects.core_ops import PrefillOp
+from lmc.ir.dialects.core_ops import PrefillOp, SamplingOp, SelectOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import Location
@@ -158,7 +158,7 @@ def _given(compiled: Compiled) -> Given:
         captured.module, context, valid=True, after=after
     )
     files = _shown_files(steps, [entry.location for entry in compiled.breaks])
-    ids = [op.id for op in walk([result.module.main.body]) if _is_call(op)]
+    ids = [op.id for op in walk([result.module.main.body]) if isinstance(op, SamplingOp | SelectOp)]
     found: dict[str, OpProfile] = {} if options.profile is None else measured(ids, options.profile.ops)[0]
     return Given(
         steps,
@@ -174,7 +174,7 @@ def _given(compiled: Compiled) -> Given:
     )
 
 
-def _is_call(op: Any) -> bool:
+def _is_call(op: Op) -> bool:
     return op.billable and not isinstance(op, RegionOp)
 
 
@@ -285,7 +285,7 @@ def _texts(files: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def _recorded_warnings() -> Iterator[list[tuple[str, Location | None]]]:
+def _recorded_warnings() -> Generator[list[tuple[str, Location | None]]]:
     """Collect the warnings given in the block at lines of a file, and give them again behind it."""
     found: list[tuple[str, Location | None]] = []
     with warnings.catch_warnings(record=True) as given:
