@@ -1,0 +1,50 @@
+"""The golden files of views: ``python -m tests.report.golden`` writes them and the JSON Schema of the format.
+
+The data of a program are kept with line breaks, which the JSON itself does not have.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from lmc import driver
+from lmc.report.model import schema_text
+from lmc.report.tree import tree
+from tests.examples.cases import EXAMPLES
+from tests.project.layers import REPOSITORY
+from tests.report.programs import TOY, Case
+
+FILES = REPOSITORY / "tests" / "report" / "golden_files"
+SCHEMA = REPOSITORY / "docs" / "lmc-view.schema.json"
+BROKEN = "tests/report/broken.py"
+WITH_DATA = ("judge", "broken")
+
+
+def texts(name: str, folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the golden files of a program, and what they should hold. The current folder is the repository."""
+    if name == "broken":
+        view = driver.view.run(BROKEN, TOY, [], room=driver.view.Room(driver.schedule.HOLDS_ALL))
+    else:
+        view = Case.of(name, folder).view()
+    if name in WITH_DATA:
+        data = json.loads(driver.view.FORMATS["json"](view))
+        yield FILES / f"{name}.json", json.dumps(data, indent=1) + "\n"
+    yield FILES / f"{name}.mmd", driver.view.FORMATS["mermaid"](view)
+    yield FILES / f"{name}.dot", driver.view.FORMATS["dot"](view)
+    yield FILES / f"{name}.tree", tree(view)
+
+
+def main() -> None:
+    """Write all files."""
+    os.chdir(REPOSITORY)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (*EXAMPLES, "broken"):
+            for path, text in texts(name, Path(folder)):
+                path.write_text(text, encoding="utf-8")
+    SCHEMA.write_text(schema_text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
