@@ -232,6 +232,8 @@ def kind_of(op: Op) -> Kind:
     """Return the purpose of an op. A generation whose tokens are known is text."""
     if isinstance(op, SamplingOp) and not op.billable:
         return "text"
+    if isinstance(op, HostCallOp) and op.host.startswith("py."):  # a function of lmc's own
+        return "python"
     for classes, kind in _KINDS:
         if isinstance(op, classes):
             return kind
@@ -273,7 +275,12 @@ def _parts(text: Sequence[str | Value]) -> str:
     """Return a text with the names of its values, without what is beyond a label."""
     found = ""
     for part in text:
-        found += part[: 2 * MAX_LABEL] if isinstance(part, str) else f"{{{part.name}}}"
+        found += part[: 2 * MAX_LABEL] if isinstance(part, str) else f"{{{_value_name(part)}}}"
         if len(found) > 2 * MAX_LABEL:
             break
-    return found.strip()
+    return found.strip() or found
+
+
+def _value_name(value: Value) -> str:
+    """Return the name that the program has for a value."""
+    return "…" if value.name.isdigit() else value.name

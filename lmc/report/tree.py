@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lmc.ir.wording import with_count
@@ -42,35 +42,93 @@ def _head(view: View) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Entry:
-    """A node or a fan-out of equal nodes, and what continues it."""
+    """A node or a fan-out of equal nodes.
+
+    ``inside`` is what an op with regions holds, ``beside`` are tools called with what it gives, ``below`` continues it.
+    """
 
     node: Node
     count: int = 1
+    inside: list[_Entry] = field(default_factory=list["_Entry"])
+    beside: list[_Entry] = field(default_factory=list["_Entry"])
     below: list[_Entry] = field(default_factory=list["_Entry"])
+
+    @property
+    def is_empty(self) -> bool:
+        """Return True for an op with regions in which there is nothing to show."""
+        return self.node.kind == "control" and not (self.inside or self.beside or self.below)
 
 
 class _Contexts:
-    """The ops as a tree: an op is below the one whose context it continues, else below the one that holds it."""
+    """The ops as a tree: an op is below the one whose context it continues.
+
+    If that one is in a block further out, the op is inside the op that holds it, and this one below the other.
+    """
 
     def __init__(self, view: View, state: State) -> None:
-        self._view = view
         self._calls = {call.key: call for call in view.calls}
         self._prefixes = {prefix.key: prefix for prefix in view.prefixes}
-        first_of = {key: fan[0] for fan in state.fans for key in fan}
+        self._nodes = state.nodes
+        self._first_of = {key: fan[0] for fan in state.fans for key in fan}
+        self._above: dict[str, str] = {}
+        for node in state.nodes.values():
+            for each in node.inputs:
+                if each.kind == "context":
+                    self._continue(node, state.nodes[each.key])
+                    break
+        self._roots = self._entries()
+
+    def _continue(self, node: Node, before: Node) -> None:
+        """Put ``node``, or the op around it that is in the block of ``before``, below ``before``."""
+        while node.parent != before.parent:
+            if node.parent is None:  # ``before`` is in another region
+                return
+            node = self._nodes[node.parent]
+        self._above.setdefault(node.key, before.key)
+
+    def _entries(self) -> list[_Entry]:
         entries: dict[str, _Entry] = {}
-        self._roots: list[_Entry] = []
-        for key, node in state.nodes.items():
+        homes: list[tuple[_Entry, list[_Entry]]] = []
+        roots: list[_Entry] = []
+        for key, node in self._nodes.items():
+            first = self._first_of.get(key, key)
             if node.kind in _HIDDEN:
                 continue
-            first = first_of.get(key, key)
-            if first != key and first in entries:
+            if first in entries:
                 entries[key] = entries[first]
                 entries[key].count += 1
                 continue
             entry = entries[key] = _Entry(node)
-            continued = [each.key for each in node.inputs if each.kind == "context" and each.key in entries]
-            above = entries.get(continued[0] if continued else node.parent or "")
-            (self._roots if above is None else above.below).append(entry)
+            above = entries.get(self._above.get(key, ""))
+            around = None if node.parent is None else entries.get(node.parent)
+            given = None if above is not None or node.kind != "tool" else self._given(node, entries)
+            if above is not None:
+                home = above.below
+            elif given is not None:
+                home = given.beside
+            else:
+                home = roots if around is None else around.inside
+            homes.append((entry, home))
+            home.append(entry)
+        for entry, home in reversed(homes):
+            if entry.is_empty:
+                home.remove(entry)
+        return roots
+
+    def _given(self, node: Node, entries: Mapping[str, _Entry]) -> _Entry | None:
+        """The op of the same block whose result a tool is given, directly or by way of Python values."""
+        seen: set[str] = set()
+        waiting = [each.key for each in node.inputs if each.kind == "value"]
+        while waiting:
+            key = waiting.pop()
+            found = self._nodes[key]
+            if key in seen or found.parent != node.parent:
+                continue
+            seen.add(key)
+            if key in entries and found.kind != "tool":
+                return entries[key]
+            waiting += [each.key for each in found.inputs if each.kind == "value"]
+        return None
 
     def lines(self) -> Iterator[str]:
         """Yield the lines; the only continuation of an op stands right below it, others are indented."""
@@ -83,13 +141,13 @@ class _Contexts:
             entry, first, rest = stack.pop()
             count += 1
             yield f"{self._line_number(entry.node):>6}  {first}{self._text(entry)}"
-            below = entry.below
-            if len(below) == 1 and entry.node.kind != "control":
-                stack.append((below[0], rest, rest))
-                continue
+            is_chain = len(entry.below) == 1
+            branches = [*entry.inside, *entry.beside, *([] if is_chain else entry.below)]
+            if is_chain:
+                stack.append((entry.below[0], rest, rest))
             deep = len(rest) >= 3 * _MAX_DEPTH
-            for number, each in reversed(list(enumerate(below))):
-                is_last = number == len(below) - 1
+            for number, each in reversed(list(enumerate(branches))):
+                is_last = number == len(branches) - 1 and not is_chain
                 branch, bar = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
                 stack.append((each, rest, rest) if deep else (each, rest + branch, rest + bar))
 
@@ -100,6 +158,7 @@ class _Contexts:
         node = entry.node
         mark = _MARKS.get(node.kind)
         text = f"{mark} {node.label}" if mark else node.label
+        text = f"else: {text}" if node.region == "otherwise" and node.key not in self._above else text
         text += f" × {entry.count}" if entry.count > 1 else ""
         call, prefix = self._calls.get(node.key), self._prefixes.get(node.key)
         if call is not None:
@@ -118,7 +177,8 @@ def _call(call: Call) -> str:
 
 
 def _prefix(prefix: Prefix) -> str:
-    return f": about {tokens_text(prefix.tokens)}, for {with_count(len(prefix.calls), 'call')}"
+    users = f", for {with_count(len(prefix.calls), 'call')}" if prefix.calls else ""
+    return f": about {tokens_text(prefix.tokens)}{users}"
 
 
 def _waves(view: View, state: State) -> Iterator[str]:

@@ -52,6 +52,7 @@ def module_of(text: str) -> str:
     from lmc.ir.printer import print_string
 
     literal = print_string(text)
+    record = print_string('{"cells":[],"frames":[{}]}')
     file, call = print_string(text[:200]), print_string("g" + text[:200])
     return f"""module @{file} {{
   constraint @{call} = choices {print_string(json.dumps([text[:200] or "x"]))}
@@ -61,7 +62,7 @@ def module_of(text: str) -> str:
     %u = lm.extend %c, user [{literal}, %{file}] : !ctx loc({file}:2)
     %t = host.call @{file} (%{file}) {{declared = "reads", id = {file}}} : !text loc({file}:3)
     %g, %v = lm.gen %u {{id = {call}, name = {file}, stop = [{literal}]}} : !ctx, !text loc({file}:4)
-    lm.break (%v) {{cause = {literal}, record = "{{\\"cells\\":[],\\"frames\\":[{{}}]}}", remedy = {literal}}} loc({file}:5)
+    lm.break (%v) {{cause = {literal}, record = {record}, remedy = {literal}}} loc({file}:5)
   }}
 }}
 """

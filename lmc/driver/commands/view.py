@@ -124,8 +124,12 @@ def _of_program(name: str, given: GivenOptions, fixed: list[str], data: str | No
 def _of_saved(name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room) -> Given:
     """Read a saved plan. The source files that it names are not read: it may name any file."""
     options = options_for_saved(name, given)
-    plan = load_saved_plan(name, options)
-    module = read_module(name) if name.endswith(".lmir") else plan.module
+    if name.endswith(".lmir"):
+        module = read_module(name)
+        plan = lower(module, resolve_target(options))
+    else:
+        plan = load_saved_plan(name, options)
+        module = plan.module
     steps = [Step(_shown_file(name), module)]
     found = Given(steps, plan, _lengths(module, context_for(options.target)), files=_shown_files(steps))
     if data is None:
