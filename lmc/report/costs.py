@@ -13,8 +13,8 @@ from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.profile import OpProfile
 from lmc.ir.types import CTX
 from lmc.report.given import Batch, Given, Length
-from lmc.report.model import Call, LineCost, Measured, Place, Planned, Prefix, Tokens
-from lmc.report.nodes import Placed, Sources
+from lmc.report.model import CallCost, LineCost, MeasuredCost, PlannedCost, Prefix, SourceLine, TokenCount
+from lmc.report.nodes import Placed, SourceFiles
 from lmc.report.text import visible
 
 
@@ -22,15 +22,15 @@ from lmc.report.text import visible
 class Costs:
     """The calls in program order with their places, and the keys of the critical path."""
 
-    calls: list[Call]
-    places: list[Place | None]
+    calls: list[CallCost]
+    places: list[SourceLine | None]
     path: tuple[str, ...]
     critical_calls: int
 
     @property
     def lines(self) -> list[LineCost]:
         """The calls by lines, in the order of lines."""
-        at: dict[Place, list[Call]] = {}
+        at: dict[SourceLine, list[CallCost]] = {}
         for call, place in zip(self.calls, self.places, strict=True):
             if place is not None:
                 at.setdefault(place, []).append(call)
@@ -43,15 +43,15 @@ def is_call(op: Op) -> bool:
     return isinstance(op, SamplingOp | SelectOp) and op.billable
 
 
-def costs_of(given: Given, ops: Sequence[Placed], sources: Sources) -> Costs:
+def costs_of(given: Given, ops: Sequence[Placed], sources: SourceFiles) -> Costs:
     """Return the costs of the final module, whose ops are ``ops``."""
     waves = call_waves(given.plan, [each.op for each in ops])
     body = given.steps[-1].module.main.body
     path: CriticalPath = critical_path(body, lambda op: float(is_call(op)))
     critical = set(path.ops)
     planned = {} if given.batch is None else planned_of(given.batch)
-    calls: list[Call] = []
-    places: list[Place | None] = []
+    calls: list[CallCost] = []
+    places: list[SourceLine | None] = []
     for each in ops:
         op = each.op
         if not (isinstance(op, SamplingOp | SelectOp) and op.billable):
@@ -59,7 +59,7 @@ def costs_of(given: Given, ops: Sequence[Placed], sources: Sources) -> Costs:
         whole, covered = given.lengths[op]
         measured = given.measured.get(op.id)
         calls.append(
-            Call(
+            CallCost(
                 key=each.key,
                 id=visible(op.id),
                 wave=waves[op],
@@ -69,7 +69,7 @@ def costs_of(given: Given, ops: Sequence[Placed], sources: Sources) -> Costs:
                 choices=len(op.choices) if isinstance(op, SelectOp) else 0,
                 constraint=op.constraint if isinstance(op, SamplingOp) else None,
                 critical=op in critical,
-                planned=planned.get(op, Planned()) if given.batch is not None else None,
+                planned=planned.get(op, PlannedCost()) if given.batch is not None else None,
                 measured=None if measured is None else _measured(measured),
             )
         )
@@ -78,9 +78,9 @@ def costs_of(given: Given, ops: Sequence[Placed], sources: Sources) -> Costs:
     return Costs(calls, places, tuple(keys[op] for op in path.ops), round(path.cost))
 
 
-def tokens(length: Length) -> Tokens:
+def tokens(length: Length) -> TokenCount:
     """Return a length as data."""
-    return Tokens(known=length[0], texts=length[1])
+    return TokenCount(known=length[0], texts=length[1])
 
 
 def call_waves(plan: Plan, ops: Sequence[Op]) -> dict[Op, int]:
@@ -104,14 +104,14 @@ def _place(body: Body, start: int, waves: list[int]) -> None:
                 at += inner.wave_count
 
 
-def planned_of(batch: Batch) -> dict[Op, Planned]:
+def planned_of(batch: Batch) -> dict[Op, PlannedCost]:
     """Return the requests of each op in sum."""
     prompts: dict[Op, list[tuple[int, int, int]]] = {}
     for request, served in zip(batch.requests, batch.report.served, strict=True):
         entry = (request.tokens.size, served.cached, request.generated.size)
         prompts.setdefault(batch.ops[number_of(request.id)], []).append(entry)
     return {
-        op: Planned(
+        op: PlannedCost(
             requests=len(entries),
             prompt=sum(prompt for prompt, _, _ in entries),
             cached=sum(cached for _, cached, _ in entries),
@@ -159,8 +159,8 @@ def prefixes_of(ops: Sequence[Placed], lengths: Mapping[Op, tuple[Length, Length
     ]
 
 
-def _without(whole: Length, covered: Length) -> Tokens:
-    return Tokens(known=whole[0] - covered[0], texts=whole[1] - covered[1])
+def _without(whole: Length, covered: Length) -> TokenCount:
+    return TokenCount(known=whole[0] - covered[0], texts=whole[1] - covered[1])
 
 
 def _most_output(op: SamplingOp | SelectOp) -> int:
@@ -169,9 +169,9 @@ def _most_output(op: SamplingOp | SelectOp) -> int:
     return op.max_tokens * (op.n if isinstance(op, SampleOp) else 1)
 
 
-def _measured(entry: OpProfile) -> Measured:
+def _measured(entry: OpProfile) -> MeasuredCost:
     usage = entry.usage
-    return Measured(
+    return MeasuredCost(
         requests=usage.calls,
         prompt=usage.prompt_tokens,
         cached=usage.cached_tokens,
@@ -182,23 +182,25 @@ def _measured(entry: OpProfile) -> Measured:
     )
 
 
-def _line(place: Place, calls: Sequence[Call]) -> LineCost:
+def _line(place: SourceLine, calls: Sequence[CallCost]) -> LineCost:
     planned = [call.planned for call in calls if call.planned is not None]
     measured = [call.measured for call in calls if call.measured is not None]
     return LineCost(
         place=place,
         calls=sum(call.ops for call in calls),
-        prompt=Tokens(known=sum(call.prompt.known for call in calls), texts=sum(call.prompt.texts for call in calls)),
+        prompt=TokenCount(
+            known=sum(call.prompt.known for call in calls), texts=sum(call.prompt.texts for call in calls)
+        ),
         output=sum(call.output for call in calls),
         planned=total_planned(planned) if planned else None,
         measured=total_measured(measured) if measured else None,
     )
 
 
-def total_planned(entries: Iterable[Planned]) -> Planned:
+def total_planned(entries: Iterable[PlannedCost]) -> PlannedCost:
     """Return the sum of requests."""
     all_of = list(entries)
-    return Planned(
+    return PlannedCost(
         requests=sum(each.requests for each in all_of),
         prompt=sum(each.prompt for each in all_of),
         cached=sum(each.cached for each in all_of),
@@ -207,10 +209,10 @@ def total_planned(entries: Iterable[Planned]) -> Planned:
     )
 
 
-def total_measured(entries: Iterable[Measured]) -> Measured:
+def total_measured(entries: Iterable[MeasuredCost]) -> MeasuredCost:
     """Return the sum of measurements, which has no median."""
     all_of = list(entries)
-    return Measured(
+    return MeasuredCost(
         requests=sum(each.requests for each in all_of),
         prompt=sum(each.prompt for each in all_of),
         cached=sum(each.cached for each in all_of),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmc.report.graph import GraphNode, graph_of
-from lmc.report.model import InputKind, View
+from lmc.report.model import CompiledView, InputKind
 
 MAX_NODES = 2_000
 _STYLES: dict[InputKind, str] = {"context": "[penwidth=2]", "value": "", "order": "[style=dashed]"}
@@ -18,7 +18,7 @@ _SHAPES = {
 _MARKS = {"added": "#15803d", "changed": "#b45309", "removed": "#b91c1c"}
 
 
-def dot(view: View) -> str:
+def dot(view: CompiledView) -> str:
     """Return a directed graph of at most 2,000 nodes. A group is a cluster, with a node for its edges."""
     graph = graph_of(view, MAX_NODES)
     lines = [f"digraph {quoted(view.program.name)} {{", '  node [fontname="sans-serif"];', "  edge [arrowsize=0.7];"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from lmc.ir.wording import with_count
-from lmc.report.model import Call, InputKind, Kind, Node, Tokens, View
+from lmc.report.model import CallCost, CompiledView, InputKind, Kind, OpNode, TokenCount
 from lmc.report.replay import State, state_at
 
 _STRENGTH: tuple[InputKind, ...] = ("order", "value", "context")
@@ -42,7 +42,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class FoldedGraph:
     """Nodes and groups in the order of the program, and edges."""
 
     nodes: list[GraphNode]
@@ -64,7 +64,7 @@ class Graph:
                 depth += 1
 
 
-def graph_of(view: View, most: int) -> Graph:
+def graph_of(view: CompiledView, most: int) -> FoldedGraph:
     """Return the graph of a view, of at most ``most`` nodes and groups.
 
     Hints to the cache and the ends of regions are left out.
@@ -74,11 +74,11 @@ def graph_of(view: View, most: int) -> Graph:
     return _Folding(view, nodes, state.fans, marks).graph(most)
 
 
-def _is_shown(node: Node) -> bool:
+def _is_shown(node: OpNode) -> bool:
     return node.kind != "hint" and node.op not in _PARTS_OF_REGIONS
 
 
-def _compared(view: View) -> tuple[State, dict[str, str]]:
+def _compared(view: CompiledView) -> tuple[State, dict[str, str]]:
     """Return both modules of a comparison as one, and the marks of nodes."""
     old, new = state_at(view, 0), state_at(view, 1)
     stage = view.stages[1]
@@ -102,7 +102,7 @@ class _Folding:
     """Decides which node stands for which."""
 
     def __init__(
-        self, view: View, nodes: Mapping[str, Node], fans: Iterable[Sequence[str]], marks: Mapping[str, str]
+        self, view: CompiledView, nodes: Mapping[str, OpNode], fans: Iterable[Sequence[str]], marks: Mapping[str, str]
     ) -> None:
         self._nodes = nodes
         self._marks = marks
@@ -124,7 +124,7 @@ class _Folding:
             if node.parent is not None:
                 self._inner.setdefault(node.parent, []).append(key)
 
-    def graph(self, most: int) -> Graph:
+    def graph(self, most: int) -> FoldedGraph:
         """Return the graph."""
         for key in self._groups_by_depth():
             if len(self._stands_for) <= most:
@@ -135,7 +135,7 @@ class _Folding:
             size = ceil(len(visible) / most)
             for start in range(0, len(visible), size):
                 self._fold([key for rep in visible[start : start + size] for key in self._stands_for[rep]])
-        return Graph([self._drawn(key) for key in self._nodes if key in self._stands_for], list(self._edges()))
+        return FoldedGraph([self._drawn(key) for key in self._nodes if key in self._stands_for], list(self._edges()))
 
     def _fold(self, keys: Sequence[str]) -> None:
         """Let the first of these ops stand for all of them, and for all that their nodes stand for."""
@@ -200,13 +200,13 @@ class _Folding:
         return (Edge(source, target, kind) for (source, target), kind in found.items())
 
 
-def _tokens(call: Call | None) -> str:
+def _tokens(call: CallCost | None) -> str:
     if call is None:
         return ""
     return f" · wave {call.wave} · {tokens_text(call.prompt)} in"
 
 
-def tokens_text(tokens: Tokens) -> str:
+def tokens_text(tokens: TokenCount) -> str:
     """Return the length of a prompt in words."""
     if not tokens.texts:
         return with_count(tokens.known, "token")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lmc.report.graph import Graph, GraphNode, graph_of
-from lmc.report.model import InputKind, Kind, View
+from lmc.report.graph import FoldedGraph, GraphNode, graph_of
+from lmc.report.model import CompiledView, InputKind, Kind
 
 MAX_NODES = 200
 MAX_EDGES = 500
@@ -33,7 +33,7 @@ _COLOURS: dict[str, str] = {
 }
 
 
-def mermaid(view: View) -> str:
+def mermaid(view: CompiledView) -> str:
     """Return a flow chart: at most 200 nodes, and as many as the other limits allow."""
     most = MAX_NODES
     while True:
@@ -44,7 +44,7 @@ def mermaid(view: View) -> str:
         most = max(most * 3 // 4, 1)
 
 
-def _text(graph: Graph) -> str:
+def _text(graph: FoldedGraph) -> str:
     lines = ["flowchart TD"]
     for depth, node in graph.nested():
         margin = "  " * depth

@@ -26,8 +26,8 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Place(_Model):
-    """A line of a source: ``source`` is its index in ``View.sources``, ``line`` counts from 1."""
+class SourceLine(_Model):
+    """A line of a source: ``source`` is its index in ``CompiledView.sources``, ``line`` counts from 1."""
 
     source: int
     line: int
@@ -40,7 +40,7 @@ class Input(_Model):
     kind: InputKind
 
 
-class Node(_Model):
+class OpNode(_Model):
     """An op. ``parent`` is the key of the op that holds it in its ``region``; both are None in the program's body.
 
     ``label`` is short; ``text`` is the op as in ``.lmir``, without its regions. ``id`` is its stable id, if it has one.
@@ -53,7 +53,7 @@ class Node(_Model):
     label: str
     text: str = ""
     id: str | None = None
-    place: Place | None = None
+    place: SourceLine | None = None
     parent: str | None = None
     region: str | None = None
     inputs: tuple[Input, ...] = ()
@@ -70,7 +70,7 @@ class Hunk(_Model):
     added: tuple[str, ...] = ()
 
 
-class Stage(_Model):
+class StageView(_Model):
     """The module after a pass, as the difference from the stage before it. The first one is the whole module.
 
     ``ops`` and ``calls`` count the ops of the module and its model calls. ``order`` lists the keys of all nodes, outer
@@ -83,8 +83,8 @@ class Stage(_Model):
     name: str
     ops: int
     calls: int
-    added: tuple[Node, ...] = ()
-    changed: tuple[Node, ...] = ()
+    added: tuple[OpNode, ...] = ()
+    changed: tuple[OpNode, ...] = ()
     removed: tuple[str, ...] = ()
     order: tuple[str, ...] | None = None
     fans: tuple[tuple[str, ...], ...] | None = None
@@ -92,28 +92,28 @@ class Stage(_Model):
     lines: tuple[int, ...] | None = None
 
 
-class Remark(_Model):
+class RemarkView(_Model):
     """A transformation of the pass of a stage (``applied``), or one that was not possible (``missed``).
 
-    ``stage`` is an index in ``View.stages``. ``text`` is the line that ``--remarks`` prints.
+    ``stage`` is an index in ``CompiledView.stages``. ``text`` is the line that ``--remarks`` prints.
     """
 
     stage: int
     kind: Literal["applied", "missed"]
     message: str
     text: str
-    place: Place | None = None
+    place: SourceLine | None = None
     saved_tokens: int = 0
     saved_calls: int = 0
     saved_steps: int = 0
 
 
-class Break(_Model):
+class BreakView(_Model):
     """A graph break: from here the program runs as plain Python. ``key`` is the op that ends the graph."""
 
     cause: str
     remedy: str
-    place: Place | None = None
+    place: SourceLine | None = None
     key: str | None = None
 
 
@@ -121,17 +121,17 @@ class Hint(_Model):
     """A warning of the compilation about a line of the program."""
 
     message: str
-    place: Place | None = None
+    place: SourceLine | None = None
 
 
-class Tokens(_Model):
+class TokenCount(_Model):
     """The length of a text: ``known`` tokens, and the number of ``texts`` beside them that only a run knows."""
 
     known: int = 0
     texts: int = 0
 
 
-class Planned(_Model):
+class PlannedCost(_Model):
     """Requests as ``lmc simulate`` serves them, in sum: ``cached`` of the ``prompt`` tokens are found in the cache."""
 
     requests: int = 0
@@ -141,7 +141,7 @@ class Planned(_Model):
     longest_prompt: int = 0
 
 
-class Measured(_Model):
+class MeasuredCost(_Model):
     """The measurements of a profile, over all its runs. ``p50`` and ``longest`` are tokens of an output."""
 
     requests: int
@@ -153,7 +153,7 @@ class Measured(_Model):
     longest: int = 0
 
 
-class Call(_Model):
+class CallCost(_Model):
     """A model call of the final module, or all those of a folded node (``ops``).
 
     ``prompt`` is the length of its prompt in one instance, ``prefilled`` the part that is computed ahead. ``output`` is
@@ -164,26 +164,26 @@ class Call(_Model):
     key: str
     id: str
     wave: int
-    prompt: Tokens
-    prefilled: Tokens = Tokens()
+    prompt: TokenCount
+    prefilled: TokenCount = TokenCount()
     output: int = 0
     choices: int = 0
     constraint: str | None = None
     critical: bool = False
     ops: int = 1
-    planned: Planned | None = None
-    measured: Measured | None = None
+    planned: PlannedCost | None = None
+    measured: MeasuredCost | None = None
 
 
 class LineCost(_Model):
     """The sum of the calls of one line of a source."""
 
-    place: Place
+    place: SourceLine
     calls: int
-    prompt: Tokens
+    prompt: TokenCount
     output: int = 0
-    planned: Planned | None = None
-    measured: Measured | None = None
+    planned: PlannedCost | None = None
+    measured: MeasuredCost | None = None
 
 
 class Prefix(_Model):
@@ -195,8 +195,8 @@ class Prefix(_Model):
 
     key: str
     scope: Literal["instance", "batch"]
-    tokens: Tokens
-    whole: Tokens
+    tokens: TokenCount
+    whole: TokenCount
     calls: tuple[str, ...] = ()
 
 
@@ -209,7 +209,7 @@ class ConstraintInfo(_Model):
     examples: tuple[str, ...] = ()
 
 
-class Source(_Model):
+class SourceFile(_Model):
     """A file of the program: ``first`` is the number of the first of its ``lines``."""
 
     file: str
@@ -217,7 +217,7 @@ class Source(_Model):
     first: int = 1
 
 
-class Program(_Model):
+class ProgramView(_Model):
     """The program, its target, and the figures that ``lmc compile`` prints. ``target`` and ``level`` may be unknown.
 
     ``critical_calls`` is the number of model calls on the critical path.
@@ -240,7 +240,7 @@ class Program(_Model):
     host_functions: dict[str, str] = {}
 
 
-class Row(_Model):
+class PlannedRow(_Model):
     """A row of the batch in the order of the schedule, and what its prompts share with the row before.
 
     ``shared`` counts characters, as in the file that ``lmc schedule`` writes.
@@ -250,7 +250,7 @@ class Row(_Model):
     shared: int = 0
 
 
-class Request(_Model):
+class PlannedRequest(_Model):
     """A request of the plan on the clock of the simulation, in seconds. ``wave`` counts the requests it waits for.
 
     ``cached`` of its ``prompt`` tokens are in the cache when it starts; those are the first of the prompt.
@@ -273,7 +273,7 @@ class Request(_Model):
 class PromptNode(_Model):
     """A part that prompts of the batch share; the prompt of a request is the path from the root to its node.
 
-    ``parent`` is an index in ``Plan.prompts``; None: prompts begin here. The part has ``tokens``, and ``requests``
+    ``parent`` is an index in ``BatchPlan.prompts``; None: prompts begin here. The part has ``tokens``, and ``requests``
     prompts hold it. Each of these tokens is ``computed`` or ``cached`` (found in the cache) for each of the prompts;
     ``recomputed`` are those of the computed ones that had been computed or generated before, and were evicted since or
     needed for the logits of a prompt's last token. ``generated`` are tokens of the part that are an answer.
@@ -293,14 +293,14 @@ class PromptNode(_Model):
     folded: int = 0
 
 
-class Plan(_Model):
+class BatchPlan(_Model):
     """A batch of rows as ``lmc schedule`` orders it and ``lmc simulate`` serves it, with the figures these print.
 
     ``kv_tokens`` is None for a pool that holds all. ``requests`` and ``rows`` may be only the first ones; the other
     figures are always of the whole batch.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[PlannedRow, ...]
     row_count: int
     order: str
     block: int
@@ -308,18 +308,18 @@ class Plan(_Model):
     kv_tokens: int | None = None
     batch: int
     prefill_tokens: int
-    total: Planned
+    total: PlannedCost
     hit_rate: float
     evicted_tokens: int
     preemptions: int
     steps: int
     waves: int
     predicted_seconds: float
-    requests: tuple[Request, ...]
+    requests: tuple[PlannedRequest, ...]
     prompts: tuple[PromptNode, ...]
 
 
-class View(_Model):
+class CompiledView(_Model):
     """A compiled program, or two modules to compare. ``notices`` tell what is left out.
 
     ``comparison``: the two stages are two modules, and the figures are those of the second. ``redacted``: texts are
@@ -329,24 +329,24 @@ class View(_Model):
 
     format: Literal["lmc-view"]
     version: Literal[1]
-    program: Program
-    sources: tuple[Source, ...]
-    stages: tuple[Stage, ...]
-    remarks: tuple[Remark, ...] = ()
-    breaks: tuple[Break, ...] = ()
+    program: ProgramView
+    sources: tuple[SourceFile, ...]
+    stages: tuple[StageView, ...]
+    remarks: tuple[RemarkView, ...] = ()
+    breaks: tuple[BreakView, ...] = ()
     hints: tuple[Hint, ...] = ()
-    calls: tuple[Call, ...] = ()
+    calls: tuple[CallCost, ...] = ()
     lines: tuple[LineCost, ...] = ()
     critical_path: tuple[str, ...] = ()
     prefixes: tuple[Prefix, ...] = ()
     constraints: tuple[ConstraintInfo, ...] = ()
-    plan: Plan | None = None
+    plan: BatchPlan | None = None
     comparison: bool = False
     redacted: bool = False
     notices: tuple[str, ...] = ()
 
 
-def to_json(view: View) -> str:
+def to_json(view: CompiledView) -> str:
     """Return the data as JSON: the same bytes for the same view, ASCII, and without ``<``, ``>`` and ``&``."""
     text = json.dumps(view.model_dump(mode="json", exclude_defaults=True), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026") + "\n"
@@ -354,4 +354,4 @@ def to_json(view: View) -> str:
 
 def schema_text() -> str:
     """Return the JSON Schema of the format."""
-    return json.dumps(View.model_json_schema(), indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+    return json.dumps(CompiledView.model_json_schema(), indent=1, sort_keys=True, ensure_ascii=True) + "\n"

@@ -35,7 +35,7 @@ from lmc.ir.module import Module
 from lmc.ir.ordering import Objects, objects_of, waits_of
 from lmc.ir.printer import print_op
 from lmc.ir.types import holds_context
-from lmc.report.model import Input, InputKind, Kind, Node, Place
+from lmc.report.model import Input, InputKind, Kind, OpNode, SourceLine
 from lmc.report.text import one_line, shortened, visible
 
 MAX_LABEL = 64
@@ -55,17 +55,17 @@ Shown = Callable[[Op], Op]
 """The op whose texts are shown for an op: itself, or one without texts."""
 
 
-class Sources:
+class SourceFiles:
     """The files of locations, numbered in the order in which they are asked for."""
 
     def __init__(self) -> None:
         self.files: dict[str, int] = {}
 
-    def place(self, location: Location | None) -> Place | None:
+    def place(self, location: Location | None) -> SourceLine | None:
         """Return a location as a place."""
         if location is None:
             return None
-        return Place(source=self.files.setdefault(location.file, len(self.files)), line=location.line)
+        return SourceLine(source=self.files.setdefault(location.file, len(self.files)), line=location.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Keys:
 
     In a stage, an op gets the key of the op of earlier stages that it is: the same object, else one with the same id,
     else one with the same first result, else one without results that takes the same operands in the same block. Ids
-    and names may repeat (arms of a condition); equal ones are told apart by their order.
+    and names may repeat (arms of a condition); the order tells equal ones apart.
     """
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ def _ops_of(block: Block, parent: int | None, region: str | None) -> Iterator[tu
     return ((op, parent, region) for op in block.ops)
 
 
-def nodes_of(module: Module, ops: Sequence[Placed], sources: Sources, shown: Shown) -> list[Node]:
+def nodes_of(module: Module, ops: Sequence[Placed], sources: SourceFiles, shown: Shown) -> list[OpNode]:
     """Return the nodes of a stage, in the order of ``ops``."""
     key_of = {each.op: each.key for each in ops}
     producers = {value: each.key for each in ops for value in each.op.results}
@@ -167,7 +167,9 @@ def nodes_of(module: Module, ops: Sequence[Placed], sources: Sources, shown: Sho
     return [_node(each, producers, orders.get(each.key, ()), sources, shown) for each in ops]
 
 
-def _node(each: Placed, producers: Mapping[Value, str], order: Iterable[str], sources: Sources, shown: Shown) -> Node:
+def _node(
+    each: Placed, producers: Mapping[Value, str], order: Iterable[str], sources: SourceFiles, shown: Shown
+) -> OpNode:
     op = each.op
     inputs: dict[str, InputKind] = {}
     for value in op.operands:
@@ -177,7 +179,7 @@ def _node(each: Placed, producers: Mapping[Value, str], order: Iterable[str], so
     for source in order:
         inputs.setdefault(source, "order")
     op_id = getattr(op, "id", None)
-    return Node(
+    return OpNode(
         key=each.key,
         op=op.NAME,
         kind=kind_of(op),
@@ -210,7 +212,7 @@ def _orders(body: Block, key_of: Mapping[Op, str]) -> dict[str, list[str]]:
     return found
 
 
-def fans_of(nodes: Sequence[Node]) -> list[tuple[str, ...]]:
+def fans_of(nodes: Sequence[OpNode]) -> list[tuple[str, ...]]:
     """Return the fan-outs: nodes of one line that are the same op, in the same region, on equal inputs.
 
     Inputs are equal that are the same node, or in one fan-out. Two ops in a row are none, as one needs the other.

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lmc.report.model import Hunk, Node, View
+from lmc.report.model import CompiledView, Hunk, OpNode
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """The nodes in their order, the fan-outs, the lines of the module's text, and the line of each node there."""
 
-    nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    nodes: dict[str, OpNode] = field(default_factory=dict[str, OpNode])
     fans: tuple[tuple[str, ...], ...] = ()
     text: list[str] = field(default_factory=list[str])
     lines: tuple[int, ...] = ()
 
 
-def state_at(view: View, stage: int) -> State:
-    """Return the state at a stage: an index in ``View.stages``, from the end if it is negative."""
+def state_at(view: CompiledView, stage: int) -> State:
+    """Return the state at a stage: an index in ``CompiledView.stages``, from the end if it is negative."""
     state = State()
     for each in view.stages[: stage % len(view.stages) + 1]:
         nodes = {**state.nodes, **{node.key: node for node in (*each.changed, *each.added)}}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from lmc.ir.wording import with_count
-from lmc.report.model import Input, Node, Stage
+from lmc.report.model import Input, OpNode, StageView
 
 MAX_NODES = 20_000
 """Ops of a module that is shown op by op."""
@@ -18,18 +18,18 @@ MAX_NODES = 20_000
 class Runs:
     """The nodes of a folded module; the node of each op by its key; the number of ops of the longest run."""
 
-    nodes: list[Node]
+    nodes: list[OpNode]
     key_of: dict[str, str]
     longest: int
 
-    def stage(self, stage: Stage) -> Stage:
+    def stage(self, stage: StageView) -> StageView:
         """Return the stage with these nodes, without the text of the module."""
         return stage.model_copy(
             update={"added": tuple(self.nodes), "order": None, "fans": None, "text": (), "lines": None}
         )
 
 
-def runs_of(nodes: Sequence[Node], most: int) -> Runs:
+def runs_of(nodes: Sequence[OpNode], most: int) -> Runs:
     """Return about at most half of ``most`` nodes for these.
 
     A run are ops that follow each other in one block. It has the key of its first op. An op with regions stays, unless
@@ -42,7 +42,7 @@ def runs_of(nodes: Sequence[Node], most: int) -> Runs:
         if node.parent is not None:
             sizes[node.parent] += sizes[node.key]
     key_of: dict[str, str] = {}
-    members: dict[str, list[Node]] = {}
+    members: dict[str, list[OpNode]] = {}
     open_runs: dict[tuple[str | None, str | None], str] = {}
     filled = Counter[str]()
     for node in nodes:
@@ -66,7 +66,7 @@ def runs_of(nodes: Sequence[Node], most: int) -> Runs:
     return Runs([_run(key, each, key_of) for key, each in members.items()], key_of, longest)
 
 
-def _run(key: str, members: Sequence[Node], key_of: dict[str, str]) -> Node:
+def _run(key: str, members: Sequence[OpNode], key_of: dict[str, str]) -> OpNode:
     inputs: dict[str, Input] = {}
     for node in members:
         for each in node.inputs:
@@ -78,7 +78,7 @@ def _run(key: str, members: Sequence[Node], key_of: dict[str, str]) -> Node:
         return first.model_copy(update={"inputs": tuple(inputs.values())})
     kinds = Counter(node.kind for node in members)
     counts = ", ".join(with_count(count, kind) for kind, count in sorted(kinds.items()) if kind in ("call", "tool"))
-    return Node(
+    return OpNode(
         key=key,
         op="",
         kind="folded",

@@ -12,8 +12,8 @@ from lmc.ir.core import Op
 from lmc.ir.module import Module, print_module
 from lmc.ir.printer import print_string
 from lmc.report.given import Step
-from lmc.report.model import Hunk, Node, Stage
-from lmc.report.nodes import Keys, Placed, Sources, fans_of, nodes_of
+from lmc.report.model import Hunk, OpNode, StageView
+from lmc.report.nodes import Keys, Placed, SourceFiles, fans_of, nodes_of
 from lmc.report.redact import Redaction
 from lmc.report.text import visible
 
@@ -26,16 +26,18 @@ _HEAD = 1
 class Stages:
     """The stages, and the ops and nodes of the last one."""
 
-    stages: list[Stage]
+    stages: list[StageView]
     ops: list[Placed]
-    nodes: list[Node]
+    nodes: list[OpNode]
 
 
-def stages_of(steps: Sequence[Step], sources: Sources, files: Mapping[str, str], redaction: Redaction | None) -> Stages:
+def stages_of(
+    steps: Sequence[Step], sources: SourceFiles, files: Mapping[str, str], redaction: Redaction | None
+) -> Stages:
     """Return the modules as stages. ``files`` are the names to show of files."""
     keys = Keys()
-    stages: list[Stage] = []
-    known: dict[str, Node] = {}
+    stages: list[StageView] = []
+    known: dict[str, OpNode] = {}
     fans: list[tuple[str, ...]] = []
     text: list[str] = []
     lines: tuple[int, ...] = ()
@@ -43,7 +45,7 @@ def stages_of(steps: Sequence[Step], sources: Sources, files: Mapping[str, str],
     module: Module | None = None
     for step in steps:
         if step.module is module:
-            stages.append(Stage(name=step.name, ops=stages[-1].ops, calls=stages[-1].calls))
+            stages.append(StageView(name=step.name, ops=stages[-1].ops, calls=stages[-1].calls))
             continue
         module = step.module
         ops = keys.of(module)
@@ -54,7 +56,7 @@ def stages_of(steps: Sequence[Step], sources: Sources, files: Mapping[str, str],
         new_fans, new_text, new_lines = fans_of([*nodes.values()]), module_lines(shown, files), _first_lines(module)
         left = [key for key in known if key in nodes]
         stages.append(
-            Stage(
+            StageView(
                 name=step.name,
                 ops=len(ops),
                 calls=sum(node.kind == "call" for node in nodes.values()),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lmc.ir.wording import with_count
 from lmc.report.graph import tokens_text
-from lmc.report.model import Call, Node, Place, Prefix, View
+from lmc.report.model import CallCost, CompiledView, OpNode, Prefix, SourceLine
 from lmc.report.replay import State, state_at
 from lmc.report.text import one_line
 
@@ -19,7 +19,7 @@ _MARKS = {"call": "●", "prefix": "◆", "tool": "⚙", "break": "✖", "contro
 _HIDDEN = frozenset({"python", "hint", "end"})
 
 
-def tree(view: View) -> str:
+def tree(view: CompiledView) -> str:
     """Return the program as lines; those of ops have at most 110 characters."""
     state = state_at(view, -1)
     ops = (one_line(line, WIDTH) for line in _Contexts(view, state).lines())
@@ -30,7 +30,7 @@ def tree(view: View) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _head(view: View) -> Iterator[str]:
+def _head(view: CompiledView) -> Iterator[str]:
     program = view.program
     parameters = ", ".join(f"{name}: {kind}" for name, kind in program.parameters.items())
     target = "" if program.target is None else f", {program.target} -{program.level}"
@@ -47,7 +47,7 @@ class _Entry:
     ``inside`` is what an op with regions holds, ``beside`` are tools called with what it gives, ``below`` continues it.
     """
 
-    node: Node
+    node: OpNode
     count: int = 1
     inside: list[_Entry] = field(default_factory=list["_Entry"])
     beside: list[_Entry] = field(default_factory=list["_Entry"])
@@ -65,7 +65,7 @@ class _Contexts:
     If that one is in a block further out, the op is inside the op that holds it, and this one below the other.
     """
 
-    def __init__(self, view: View, state: State) -> None:
+    def __init__(self, view: CompiledView, state: State) -> None:
         self._calls = {call.key: call for call in view.calls}
         self._prefixes = {prefix.key: prefix for prefix in view.prefixes}
         self._nodes = state.nodes
@@ -78,7 +78,7 @@ class _Contexts:
                     break
         self._roots = self._entries()
 
-    def _continue(self, node: Node, before: Node) -> None:
+    def _continue(self, node: OpNode, before: OpNode) -> None:
         """Put ``node``, or the op around it that is in the block of ``before``, below ``before``."""
         while node.parent != before.parent:
             if node.parent is None:  # ``before`` is in another region
@@ -115,7 +115,7 @@ class _Contexts:
                 home.remove(entry)
         return roots
 
-    def _given(self, node: Node, entries: Mapping[str, _Entry]) -> _Entry | None:
+    def _given(self, node: OpNode, entries: Mapping[str, _Entry]) -> _Entry | None:
         """The op of the same block whose result a tool is given, directly or by way of Python values."""
         seen: set[str] = set()
         waiting = [each.key for each in node.inputs if each.kind == "value"]
@@ -151,7 +151,7 @@ class _Contexts:
                 branch, bar = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
                 stack.append((each, rest, rest) if deep else (each, rest + branch, rest + bar))
 
-    def _line_number(self, node: Node) -> str:
+    def _line_number(self, node: OpNode) -> str:
         return "" if node.place is None else str(node.place.line)
 
     def _text(self, entry: _Entry) -> str:
@@ -168,7 +168,7 @@ class _Contexts:
         return text
 
 
-def _call(call: Call) -> str:
+def _call(call: CallCost) -> str:
     output = f", at most {call.output:,} out" if call.output else f", {with_count(call.choices, 'choice')}"
     critical = " *" if call.critical else ""
     constraint = "" if call.constraint is None else f", @{call.constraint}"
@@ -181,9 +181,9 @@ def _prefix(prefix: Prefix) -> str:
     return f": about {tokens_text(prefix.tokens)}{users}"
 
 
-def _waves(view: View, state: State) -> Iterator[str]:
+def _waves(view: CompiledView, state: State) -> Iterator[str]:
     fan_of = {key: fan[0] for fan in state.fans for key in fan}
-    waves: dict[int, dict[str, list[Call]]] = {}
+    waves: dict[int, dict[str, list[CallCost]]] = {}
     for call in view.calls:
         waves.setdefault(call.wave, {}).setdefault(fan_of.get(call.key, call.key), []).append(call)
     for number in sorted(waves):
@@ -193,7 +193,7 @@ def _waves(view: View, state: State) -> Iterator[str]:
         yield f"wave {number}: {', '.join(found)}"
 
 
-def _savings(view: View) -> Iterator[str]:
+def _savings(view: CompiledView) -> Iterator[str]:
     program = view.program
     saved = [
         with_count(amount, unit)
@@ -210,9 +210,9 @@ def _savings(view: View) -> Iterator[str]:
             yield f"  {remark.text}"
 
 
-def _break(view: View, place: Place | None, cause: str, remedy: str) -> Sequence[str]:
+def _break(view: CompiledView, place: SourceLine | None, cause: str, remedy: str) -> Sequence[str]:
     return [f"break: {_at(view, place)}{cause}", f"  remedy: {remedy}"]
 
 
-def _at(view: View, place: Place | None) -> str:
+def _at(view: CompiledView, place: SourceLine | None) -> str:
     return "" if place is None else f"{view.sources[place.source].file}:{place.line}: "

@@ -14,22 +14,22 @@ from lmc.report.given import Batch, Given
 from lmc.report.model import (
     FORMAT,
     VERSION,
-    Break,
-    Call,
+    BatchPlan,
+    BreakView,
+    CallCost,
+    CompiledView,
     ConstraintInfo,
     Hint,
-    Node,
-    Plan,
+    OpNode,
+    PlannedRequest,
+    PlannedRow,
     Prefix,
-    Program,
-    Remark,
-    Request,
-    Row,
-    Source,
-    Tokens,
-    View,
+    ProgramView,
+    RemarkView,
+    SourceFile,
+    TokenCount,
 )
-from lmc.report.nodes import Sources
+from lmc.report.nodes import SourceFiles
 from lmc.report.prompts import PromptTree, prompt_tree
 from lmc.report.redact import Redaction, redacted_source
 from lmc.report.runs import MAX_NODES, Runs, runs_of
@@ -43,11 +43,11 @@ MAX_REQUESTS = 5_000
 Message = Callable[[str], str]
 
 
-def view_of(given: Given) -> View:
+def view_of(given: Given) -> CompiledView:
     """Return what the driver gives as data. Equal inputs give equal views."""
     notices: list[str] = []
     redaction = Redaction() if given.redact else None
-    sources = Sources()
+    sources = SourceFiles()
     largest = max(_op_count(step.module) for step in given.steps)
     steps = given.steps if largest <= MAX_NODES else given.steps[-1:]
     stages = stages_of(steps, sources, given.files, redaction)
@@ -72,7 +72,7 @@ def view_of(given: Given) -> View:
     remarks = _remarks(given, len(shown), sources, said)
     breaks = _breaks(given, stages, keys, sources, said)
     hints = [Hint(message=said(text), place=sources.place(place)) for text, place in given.hints]
-    return View(
+    return CompiledView(
         format=FORMAT,
         version=VERSION,
         program=_program(given, costs, stages),
@@ -109,11 +109,11 @@ def _op_count(module: Module) -> int:
     return sum(1 for _ in walk([module.main.body]))
 
 
-def _program(given: Given, costs: Costs, stages: Stages) -> Program:
+def _program(given: Given, costs: Costs, stages: Stages) -> ProgramView:
     module = given.steps[-1].module
     prefills = Counter(each.op.scope for each in stages.ops if isinstance(each.op, PrefillOp))
     remarks = [remark for step in given.steps for remark in step.remarks if remark.kind == "applied"]
-    return Program(
+    return ProgramView(
         name=visible(module.name),
         parameters={visible(value.name): visible(str(value.type)) for value in module.main.parameters},
         ops=len(stages.ops),
@@ -132,11 +132,11 @@ def _program(given: Given, costs: Costs, stages: Stages) -> Program:
     )
 
 
-def _remarks(given: Given, stages: int, sources: Sources, said: Message) -> list[Remark]:
+def _remarks(given: Given, stages: int, sources: SourceFiles, said: Message) -> list[RemarkView]:
     """Return the remarks of all passes; where stages are left out, as those of the last one."""
     left_out = len(given.steps) - stages
     return [
-        Remark(
+        RemarkView(
             stage=max(number - left_out, 0),
             kind=remark.kind,
             message=said(remark.message),
@@ -157,14 +157,16 @@ def _shown_at(text: str, files: Mapping[str, str]) -> str:
     return text if file is None else files[file] + text.removeprefix(file)
 
 
-def _breaks(given: Given, stages: Stages, keys: Mapping[Op, str], sources: Sources, said: Message) -> list[Break]:
+def _breaks(
+    given: Given, stages: Stages, keys: Mapping[Op, str], sources: SourceFiles, said: Message
+) -> list[BreakView]:
     """Return the graph breaks; one whose op is at its line has the key of that op."""
     ends = [each.op for each, node in zip(stages.ops, stages.nodes, strict=True) if node.kind == "break"]
-    found: list[Break] = []
+    found: list[BreakView] = []
     for entry in given.breaks:
         op = next((op for op in ends if op.location == entry.location), ends[0] if len(ends) == 1 else None)
         found.append(
-            Break(
+            BreakView(
                 cause=said(entry.cause),
                 remedy=said(entry.remedy),
                 place=sources.place(entry.location),
@@ -190,21 +192,21 @@ def _constraints(given: Given, redaction: Redaction | None) -> list[ConstraintIn
     return found
 
 
-def _in_runs(calls: Sequence[Call], runs: Runs) -> list[Call]:
+def _in_runs(calls: Sequence[CallCost], runs: Runs) -> list[CallCost]:
     """Return the calls of each run as one."""
-    members: dict[str, list[Call]] = {}
+    members: dict[str, list[CallCost]] = {}
     for call in calls:
         members.setdefault(runs.key_of[call.key], []).append(call)
     return [_together(key, each) for key, each in members.items()]
 
 
-def _together(key: str, calls: Sequence[Call]) -> Call:
+def _together(key: str, calls: Sequence[CallCost]) -> CallCost:
     first = calls[0]
     if len(calls) == 1:
         return first.model_copy(update={"key": key})
     planned = [call.planned for call in calls if call.planned is not None]
     measured = [call.measured for call in calls if call.measured is not None]
-    return Call(
+    return CallCost(
         key=key,
         id=first.id,
         wave=first.wave,
@@ -219,9 +221,9 @@ def _together(key: str, calls: Sequence[Call]) -> Call:
     )
 
 
-def _sum(lengths: Iterable[Tokens]) -> Tokens:
+def _sum(lengths: Iterable[TokenCount]) -> TokenCount:
     all_of = list(lengths)
-    return Tokens(known=sum(each.known for each in all_of), texts=sum(each.texts for each in all_of))
+    return TokenCount(known=sum(each.known for each in all_of), texts=sum(each.texts for each in all_of))
 
 
 def _prefixes_in_runs(prefixes: Sequence[Prefix], runs: Runs) -> list[Prefix]:
@@ -236,7 +238,7 @@ def _prefixes_in_runs(prefixes: Sequence[Prefix], runs: Runs) -> list[Prefix]:
     ]
 
 
-def _plan(batch: Batch, keys: Mapping[Op, str], tree: PromptTree, notices: list[str]) -> Plan:
+def _plan(batch: Batch, keys: Mapping[Op, str], tree: PromptTree, notices: list[str]) -> BatchPlan:
     report = batch.report
     waves: dict[str | int, int] = {}
     for request in batch.requests:
@@ -253,11 +255,11 @@ def _plan(batch: Batch, keys: Mapping[Op, str], tree: PromptTree, notices: list[
         notices.append(
             f"the tree of prompts has {with_count(tree.part_count, 'part')}; the heaviest are shown, the others in sum"
         )
-    requests: list[Request] = []
+    requests: list[PlannedRequest] = []
     for position in order[:MAX_REQUESTS]:
         request, served = batch.requests[position], report.served[position]
         requests.append(
-            Request(
+            PlannedRequest(
                 key=keys[batch.ops[number_of(request.id)]],
                 row=request.instance,
                 wave=waves[request.id],
@@ -271,8 +273,8 @@ def _plan(batch: Batch, keys: Mapping[Op, str], tree: PromptTree, notices: list[
                 prefix=tree.node_of[position],
             )
         )
-    return Plan(
-        rows=tuple(Row(row=row, shared=shared) for row, shared in batch.rows[:MAX_REQUESTS]),
+    return BatchPlan(
+        rows=tuple(PlannedRow(row=row, shared=shared) for row, shared in batch.rows[:MAX_REQUESTS]),
         row_count=len(batch.rows),
         order=batch.order,
         block=batch.block,
@@ -292,7 +294,7 @@ def _plan(batch: Batch, keys: Mapping[Op, str], tree: PromptTree, notices: list[
     )
 
 
-def _places(nodes: Sequence[Node]) -> dict[int, list[int]]:
+def _places(nodes: Sequence[OpNode]) -> dict[int, list[int]]:
     """Return the lines of each source that nodes are at."""
     found: dict[int, list[int]] = {}
     for node in nodes:
@@ -301,9 +303,11 @@ def _places(nodes: Sequence[Node]) -> dict[int, list[int]]:
     return found
 
 
-def _sources(given: Given, sources: Sources, places: Mapping[int, Sequence[int]], notices: list[str]) -> list[Source]:
+def _sources(
+    given: Given, sources: SourceFiles, places: Mapping[int, Sequence[int]], notices: list[str]
+) -> list[SourceFile]:
     """Return the files of all places. Of a very long one, the part that begins with the first op."""
-    found: list[Source] = []
+    found: list[SourceFile] = []
     for file, number in sources.files.items():
         lines = given.texts.get(file, "").split("\n")
         lines = lines[:-1] if lines[-1] == "" else lines
@@ -315,5 +319,5 @@ def _sources(given: Given, sources: Sources, places: Mapping[int, Sequence[int]]
             first = max(min(places.get(number, [1])) - 1, 0)
             notices.append(f"{name} has {with_count(len(lines), 'line')}; {MAX_LINES:,} of them are shown")
         shown = tuple(shortened(line.rstrip("\r"), MAX_LINE) for line in lines[first : first + MAX_LINES])
-        found.append(Source(file=name, lines=shown, first=first + 1))
+        found.append(SourceFile(file=name, lines=shown, first=first + 1))
     return found

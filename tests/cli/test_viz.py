@@ -116,7 +116,7 @@ def test_bad_input_is_one_message(lmc, program: str, rows: str, arguments: list[
     Path("bad.jsonl").write_text('{"essay": "good"}\n{"essays": "no"}\n')
     Path("forms.jsonl").write_text('{"options": {"a": "b"}}\n{"options": {"c": "d"}}\n')
     Path("shapes.py").write_text(
-        "import lmc\n\n\n@lmc.jit\ndef f(s, options: dict):\n    s += str(options)\n    return s.gen('a', max_tokens=2)\n"
+        "import lmc\n\n\n@lmc.jit\ndef f(s, options: dict):\n    s += str(options)\n    s.gen('a', max_tokens=2)\n"
     )
     Path("empty.jsonl").write_text("")
     Path("bad.lmir").write_text("modul @f {}\n")

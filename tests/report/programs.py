@@ -8,7 +8,7 @@ from typing import Any
 
 from lmc import driver
 from lmc.backend.schedule.schedule import Schedule
-from lmc.driver.commands.view import Room, View
+from lmc.driver.commands.view import CompiledView, Room
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 
@@ -34,7 +34,9 @@ class Case:
         program = f"examples/{name}.py"
         return cls(f"{program}:{NAMES[name]}" if name in NAMES else program, rows)
 
-    def view(self, *, kv_tokens: int = driver.schedule.HOLDS_ALL, batch: int = 256, redact: bool = False) -> View:
+    def view(
+        self, *, kv_tokens: int = driver.schedule.HOLDS_ALL, batch: int = 256, redact: bool = False
+    ) -> CompiledView:
         return driver.view.run(self.program, TOY, [], data=str(self.rows), room=Room(kv_tokens, batch), redact=redact)
 
     def schedule(self, kv_tokens: int = driver.schedule.HOLDS_ALL, batch: int = 256) -> Schedule:
@@ -42,7 +44,7 @@ class Case:
 
 
 @cache
-def compiled_view(name: str) -> View:
+def compiled_view(name: str) -> CompiledView:
     """Return the view of an example, without rows."""
     case = f"{REPOSITORY}/examples/{name}.py"
     program = f"{case}:{NAMES[name]}" if name in NAMES else case

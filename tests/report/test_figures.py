@@ -8,7 +8,7 @@ import pytest
 
 from lmc import driver
 from lmc.driver.commands.opt import optimize
-from lmc.driver.commands.view import Room, View
+from lmc.driver.commands.view import CompiledView, Room
 from lmc.ir.core import walk
 from lmc.ir.module import print_module
 from lmc.ir.profile import OpProfile, Profile
@@ -16,7 +16,7 @@ from lmc.ir.text.parser import parse_verified
 from lmc.ir.usage import Usage
 from lmc.passes.base import PassContext
 from lmc.passes.pipelines import pipeline
-from lmc.report.model import Node
+from lmc.report.model import OpNode
 from lmc.report.replay import state_at
 from lmc.report.tree import tree
 from tests.examples.cases import EXAMPLES
@@ -36,7 +36,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     return Case.of(request.param, tmp_path)
 
 
-def path_to(view: View, node: int) -> Iterator[int]:
+def path_to(view: CompiledView, node: int) -> Iterator[int]:
     assert view.plan is not None
     at: int | None = node
     while at is not None:
@@ -44,7 +44,7 @@ def path_to(view: View, node: int) -> Iterator[int]:
         at = view.plan.prompts[at].parent
 
 
-def check_plan(view: View, case: Case, kv_tokens: int, batch: int, tmp_path: Path) -> None:
+def check_plan(view: CompiledView, case: Case, kv_tokens: int, batch: int, tmp_path: Path) -> None:
     """Hold the plan of a view against ``lmc schedule`` and ``lmc simulate``."""
     schedule, plan = case.schedule(kv_tokens, batch), view.plan
     assert plan is not None
@@ -164,7 +164,7 @@ def test_positions_of_the_slider_are_those_of_opt(case: Case) -> None:
         on_text=texts.append,
     )
     assert [text.partition("\n")[0] for text in texts] == [f"// after {stage.name}" for stage in view.stages[1:]]
-    before: dict[str, Node] = {}
+    before: dict[str, OpNode] = {}
     for number, stage in enumerate(view.stages):
         state = state_at(view, number)
         if number:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc import driver
-from lmc.driver.commands.view import Room, View
+from lmc.driver.commands.view import CompiledView, Room
 from lmc.report import view as view_module
 from lmc.report.graph import graph_of
 from lmc.report.mermaid import MAX_CHARACTERS, MAX_EDGES, MAX_NODES
@@ -47,11 +47,11 @@ def test_the_schema_is_that_of_the_models() -> None:
 def test_the_json_is_the_view(tmp_path: Path) -> None:
     view = Case.of("debate", tmp_path).view()
     text = to_json(view)
-    assert View.model_validate_json(text) == view
+    assert CompiledView.model_validate_json(text) == view
     data = json.loads(text)
     assert (data["format"], data["version"]) == ("lmc-view", 1)
     with pytest.raises(ValueError, match="version"):
-        View.model_validate({**data, "version": 2})
+        CompiledView.model_validate({**data, "version": 2})
 
 
 def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:

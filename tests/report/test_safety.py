@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmc import driver
-from lmc.driver.commands.view import Room, View
+from lmc.driver.commands.view import CompiledView, Room
 from lmc.ir.module import print_module
 from lmc.report.dot import quoted
 from lmc.report.mermaid import escaped
@@ -68,13 +68,13 @@ def module_of(text: str) -> str:
 """
 
 
-def check_forms(view: View) -> None:
+def check_forms(view: CompiledView) -> None:
     """Every form of the view is well-formed, and holds only what prints."""
     text = driver.view.FORMATS["json"](view)
     assert text.isascii()
     assert not set("<>&") & set(text)
     data = json.loads(text)
-    assert View.model_validate(data) == view
+    assert CompiledView.model_validate(data) == view
 
     def strings(value: object) -> None:
         if isinstance(value, str):

@@ -47,13 +47,13 @@ from lmc.passes.pipelines import pipeline
 from lmc.report.dot import dot
 from lmc.report.given import Batch, Given, Length, Span, Step
 from lmc.report.mermaid import mermaid
-from lmc.report.model import View, to_json
+from lmc.report.model import CompiledView, to_json
 from lmc.report.tree import tree
 from lmc.report.view import view_of
 
-__all__ = ["FORMATS", "Room", "View", "compare", "of_compiled", "run", "tree_text"]
+__all__ = ["FORMATS", "CompiledView", "Room", "compare", "of_compiled", "run", "tree_text"]
 
-FORMATS: Mapping[str, Callable[[View], str]] = {"json": to_json, "mermaid": mermaid, "dot": dot}
+FORMATS: Mapping[str, Callable[[CompiledView], str]] = {"json": to_json, "mermaid": mermaid, "dot": dot}
 """The forms of a view."""
 PREFILL_TOKENS = 512
 """Prompt tokens that a simulation computes in a step: the default of ``lmc simulate``."""
@@ -61,7 +61,7 @@ PREFILL_TOKENS = 512
 
 def run(
     name: str, given: GivenOptions, fixed: list[str], *, data: str | None = None, room: Room, redact: bool = False
-) -> View:
+) -> CompiledView:
     """Return the view of a program or of a saved plan or module; with ``data``, also that of the batch of its rows.
 
     Nothing is run. ``fixed`` are KEY=VALUE. Raises as ``lmc compile`` and ``lmc schedule`` do.
@@ -75,7 +75,7 @@ def run(
     return view_of(replace(found, hints=own, redact=redact))
 
 
-def of_compiled(compiled: Compiled) -> View:
+def of_compiled(compiled: Compiled) -> CompiledView:
     """Return the view of a compiled program, without a batch."""
     return view_of(_given(compiled))
 
@@ -85,7 +85,7 @@ def tree_text(compiled: Compiled) -> str:
     return tree(of_compiled(compiled))
 
 
-def compare(old: str, new: str, *, redact: bool = False) -> View:
+def compare(old: str, new: str, *, redact: bool = False) -> CompiledView:
     """Return the view of two modules in ``.lmir`` files. Raises as ``lmc opt`` does for a file that holds none."""
     modules = [read_module(old), read_module(new)]
     steps = [Step(_shown_file(path), module) for path, module in zip((old, new), modules, strict=True)]
