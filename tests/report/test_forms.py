@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ from lmc.report.stages import hunks
 from lmc.report.tree import tree
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
-from tests.report.golden import SCHEMA, texts
+from tests.report.golden import FILES, SCHEMA, texts
 from tests.report.programs import Case
 from tests.report.test_safety import check_forms
 
@@ -38,6 +39,17 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_golden_files(name: str, tmp_path: Path) -> None:
     for path, text in texts(name, tmp_path):
         assert path.read_text(encoding="utf-8") == text, f"{path.name}: python -m tests.report.golden writes it"
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz: apt-get install graphviz")
+def test_graphviz_reads_the_graphs() -> None:
+    files = sorted(FILES.glob("*.dot"))
+    assert len(files) == len(EXAMPLES) + 1
+    for file in files:
+        run = subprocess.run(["dot", "-Tplain", file], capture_output=True, text=True, check=True)
+        labels = file.read_text(encoding="utf-8").count("label=")
+        assert run.stderr == ""
+        assert 0 < run.stdout.count("\nnode ") <= labels
 
 
 def test_the_schema_is_that_of_the_models() -> None:
