@@ -468,9 +468,6 @@ class Containers(Topic):
         change = self.pick("update", "difference_update", "intersection_update", "symmetric_difference_update")
         name = self.pick("union", "intersection", "difference", "symmetric_difference")
         test = self.pick("issubset", "issuperset", "isdisjoint")
-        keys = [f"{d}.keys()" for d in self.names["dicts"][:2]]
-        sets = [self.known("sets"), *keys, *keys, "{a, 'p', 'k'}", "set(words)", "{'e', 'x'}"]
-        both = self.pick(*sets), self.pick(seen, *sets)
         return self.pick(
             [f"{seen}.add({text})"],
             [f"{seen}.discard(a)"],
@@ -479,8 +476,6 @@ class Containers(Topic):
             [f"{seen} {self.pick('|=', '&=', '-=', '^=')} {self.known('sets')}" if not self.functions else "pass"],
             self.bind("sets", "seen", f"{seen}.{name}({other})"),
             self.bind("sets", "seen", f"set().union({other}, {seen})"),
-            self.bind("sets", "seen", self.pick(" & ", " - ", " | ", " ^ ").join(both)),
-            self.bind("flags", "f", self.pick(" <= ", " < ", " >= ", " > ", " == ", " != ").join(both)),
             self.bind("flags", "f", f"{seen}.{test}({other})"),
         )
 
@@ -749,8 +744,6 @@ class Containers(Topic):
         subject = self.pick(*[xs] * 4, *others, f"{text}.split('e')", f"({text}, {xs})", f"[{xs}, {ys}]", text)
         patterns = ["[]", "[q]", "[q, 'e' | 'x']", "[q, r]", "[q, *rest]", "[*rest, q]", "[q, *_, r]", "['e', *rest]"]
         patterns += ["[q, [r, *rest]]", "[[q], [r, *_]]", "[str() as q, *rest]", "['x' as q, r]", "[q, *rest, 'e']"]
-        patterns += ["['e', q] | [q, 'x'] | [q]", "[q, 'e', *rest] | [[q, *rest]] | [*rest, q]"]
-        patterns += ["[[q, *_], r] | [r, q]"]
         lines = [f"match {subject}:"]
         for _ in range(self.draw(st.integers(1, 3))):
             pattern = self.pick(*patterns)

@@ -462,42 +462,21 @@ def in_place(machine: Machine, name: str, owner: Abstract, value: Abstract) -> A
     return item(machine, found) if isinstance(owner, Symbol) else owner
 
 
-def is_set(machine: Machine, value: Abstract) -> bool:
-    """Return whether ``value`` is a set of literals or of the run, or the keys of a dict."""
-    if isinstance(value, View):
-        return value.what == "keys" and machine.cell(value.owner) is not None and class_of(machine, value.owner) is dict
-    return kind_of(machine, value) is set or machine.set_items(value) is not None
-
-
-def as_set(machine: Machine, value: Abstract) -> Symbol:
-    """What ``is_set``, for an op that does not depend on the order of the items."""
-    if isinstance(value, View):
-        cell = machine.cell(value.owner)
-        return (
-            local(machine, "set", list(map(Const, cell.keys))) if isinstance(cell, DictCell) else view(machine, value)
-        )
-    items = machine.set_items(value)
-    return looked_into(machine, value) if items is None else local(machine, "set", list(map(Const, items)))
-
-
 def combined(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract:
     """``left <name> right`` of which one is an object of the run: a new container."""
     kind = kind_of(machine, left) or kind_of(machine, right)
+    if kind is set:  # in whatever order
+        for each in (left, right):
+            if isinstance(each, Ref) and isinstance(machine.cell(each), SetCell):
+                escape(machine, each)
+        domains = [domain_of_items(machine, each) for each in (left, right)]
+        held = {"sub": domains[0], "and_": domains[0] if domains[1] is None else domains[1]}
+        domain = held[name] if name in held else united(*domains)
+        given = [looked_into(machine, each) if is_object(machine, each) else each for each in (left, right)]
+        return machine.new(ObjectCell(local(machine, name, given), set, ordered=False, domain=domain))
     return (
         item(machine, local(machine, name, (left, right))) if kind is None else made(machine, name, (left, right), kind)
     )
-
-
-def combined_sets(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract | None:
-    """``left <name> right`` of sets and keys of dicts: a new set, in whatever order; None for other values."""
-    is_frozen = isinstance(left, Const) and type(left.value) is frozenset
-    if is_frozen or not (is_set(machine, left) and is_set(machine, right)):
-        return None
-    domains = [domain_of_items(machine, each) for each in (left, right)]
-    held = {"sub": domains[0], "and_": domains[0] if domains[1] is None else domains[1]}
-    domain = held[name] if name in held else united(*domains)
-    found = local(machine, name, [as_set(machine, left), as_set(machine, right)])
-    return machine.new(ObjectCell(found, set, ordered=False, domain=domain))
 
 
 # Iterators

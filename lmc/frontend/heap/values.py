@@ -163,13 +163,6 @@ class Partial(Abstract):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rest(Abstract):
-    """The arguments of ``f(*items)``, a tuple or a list whose length only a run knows: the last argument."""
-
-    items: Abstract
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Appended(Abstract):
     """A value that a program appends to a state besides text: a message, a generation, several of them.
 
@@ -359,7 +352,7 @@ def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract
         return Partial(change(value.function), tuple(map(change, value.args)), kwargs)
     if isinstance(value, Appended):
         return Appended(_rebuilt_fields(value.made, change))
-    if isinstance(value, View | Managed | Block | RoleTurn | NumberRange | Rest):
+    if isinstance(value, View | Managed | Block | RoleTurn | NumberRange):
         return _with_parts(value, change)
     if isinstance(value, Raised):
         ir = value.symbol and change(value.symbol)
@@ -381,8 +374,7 @@ def rebuilt(value: Abstract, change: Callable[[Abstract], Abstract]) -> Abstract
 
 
 def _with_parts(
-    value: View | Managed | Block | RoleTurn | NumberRange | Rest,
-    change: Callable[[Abstract], Abstract],
+    value: View | Managed | Block | RoleTurn | NumberRange, change: Callable[[Abstract], Abstract]
 ) -> Abstract:
     parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     made = {name: change(part) for name, part in parts.items() if isinstance(part, Abstract)}

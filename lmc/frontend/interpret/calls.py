@@ -63,7 +63,6 @@ from lmc.frontend.heap.values import (
     Poison,
     Raised,
     Ref,
-    Rest,
     RoleTurn,
     Super,
     Symbol,
@@ -79,7 +78,7 @@ from lmc.frontend.machine.exits import NORMAL, Exit, Left, Outcome, Way
 from lmc.frontend.machine.machine import Activation, Within
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.guards import MUTABLE_CONTAINERS
-from lmc.frontend.python import attributes, classes, constructors, foreign, object_methods
+from lmc.frontend.python import attributes, classes, foreign, object_methods
 from lmc.frontend.python.conversions import formatted, to_text
 from lmc.frontend.python.functions import FUNCTIONS, REFUSED, TAKING_ITEMS
 from lmc.frontend.python.items import put
@@ -680,7 +679,7 @@ def bound_arguments(
     found: dict[str, Abstract] = {}
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            found[name] = _packed(machine, bound.arguments.get(name, ()))
+            found[name] = Tuple(bound.arguments.get(name, ()))
         elif parameter.kind is parameter.VAR_KEYWORD:
             value = bound.arguments.get(name, {})
             found[name] = machine.new(DictCell(tuple(value), tuple(value.values())))
@@ -688,37 +687,6 @@ def bound_arguments(
             found[name] = bound.arguments[name] if name in bound.arguments else defaults[name]
     _note_receiver(machine, definition, found)
     return found
-
-
-def _packed(machine: Machine, given: Sequence[Abstract]) -> Abstract:
-    """What ``*args`` is bound to."""
-    rest = given[-1] if given else None
-    if not isinstance(rest, Rest):
-        return Tuple(tuple(given))
-    if len(given) == 1:
-        return constructors.new_tuple(machine, rest.items)
-    made = machine.new(ListCell(tuple(given[:-1])))
-    method(machine, made, "extend", [rest.items], {})
-    return constructors.new_tuple(machine, made)
-
-
-def takes_rest(function: Abstract, count: int) -> bool:
-    """Return whether ``function`` takes all arguments behind the first ``count`` ones as one ``Rest``."""
-    if isinstance(function, BoundMethod) and not isinstance(function.function, str):
-        return takes_rest(function.function, count + 1)
-    if isinstance(function, Const) and isinstance(function.value, FunctionType):
-        module = function.value.__module__ or ""
-        if is_standard_module(module) or module.partition(".")[0] == "lmc":
-            return False
-        try:
-            arguments = definition_of(function.value).arguments
-        except Unsupported:
-            return False
-    elif isinstance(function, Function):
-        arguments = function.definition.arguments
-    else:
-        return isinstance(function, Const) and function.value is zip and count == 0
-    return arguments.vararg is not None and count >= len((*arguments.posonlyargs, *arguments.args))
 
 
 def _note_receiver(machine: Machine, definition: Definition, given: Mapping[str, Abstract]) -> None:

@@ -13,7 +13,7 @@ from lmc.frontend.emit.known import decided
 from lmc.frontend.emit.operands import class_of, concat, pure
 from lmc.frontend.heap.cells import DictCell, GeneratorCell, ListCell
 from lmc.frontend.heap.reach import current
-from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Rest, Slice, Symbol, Tuple, Union
+from lmc.frontend.heap.values import NONE, Abstract, Const, Function, Ref, Slice, Symbol, Tuple, Union
 from lmc.frontend.interpret import calls, comprehensions, names
 from lmc.frontend.python import attributes, constructors, items, iteration, operators
 
@@ -273,7 +273,7 @@ def _call(machine: Machine, node: ast.Call) -> Abstract:
     if isinstance(node.func, ast.Name) and node.func.id == "super" and names.frame_of(machine, "super") is None:
         return calls.super_call(machine, [evaluate(machine, part) for part in node.args])
     function = evaluate(machine, node.func)
-    args = _arguments(machine, function, node.args)
+    args = _elements(machine, node.args)
     kwargs: dict[str, Abstract] = {}
     for keyword in node.keywords:
         value = evaluate(machine, keyword.value)
@@ -286,22 +286,6 @@ def _call(machine: Machine, node: ast.Call) -> Abstract:
             kwargs[keyword.arg] = value
     machine.direct = node
     return calls.call(machine, function, args, kwargs)
-
-
-def _arguments(machine: Machine, function: Abstract, nodes: list[ast.expr]) -> list[Abstract]:
-    """The positional arguments of a call."""
-    last = nodes[-1] if nodes else None
-    if not isinstance(last, ast.Starred):
-        return _elements(machine, nodes)
-    given = _elements(machine, nodes[:-1])
-    value = evaluate(machine, last.value)
-
-    def known() -> list[Abstract]:
-        return iteration.known_items(machine, value, "`*` takes apart what it gives")
-
-    if class_of(machine, value) not in (list, tuple) or not calls.takes_rest(function, len(given)):
-        return [*given, *known()]
-    return [*given, *machine.attempt(known, lambda: [Rest(value)], CaptureBreak)]
 
 
 def _lambda(machine: Machine, node: ast.Lambda) -> Abstract:

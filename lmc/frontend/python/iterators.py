@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from lmc.frontend.heap.values import (
     Function,
     Partial,
     Ref,
-    Rest,
     Symbol,
     Tuple,
     View,
@@ -114,8 +113,6 @@ def _holds_handles(machine: Machine, given: Abstract, items: Any) -> bool:
 
 def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abstract:
     """``zip(*given)``."""
-    if len(given) == 1 and isinstance(given[0], Rest):
-        return _transposed(machine, given[0].items, {} if strict is FALSE else {"strict": strict})
     if any(isinstance(machine.cell(each), BranchArrayCell | RowsCell) for each in given):
         lists = [cell for each in given if isinstance(cell := machine.cell(each), ListCell)]
         if strict is FALSE and not all(cell.items for cell in lists):
@@ -140,16 +137,6 @@ def zipped(machine: Machine, *given: Abstract, strict: Abstract = FALSE) -> Abst
     if len(known) == len(sources):  # items of lists of texts are texts, those of a list of tuples are anything
         machine.rows[found.ir] = lambda position: Tuple(tuple(row(machine, source, position) for source in known))
     return _iterator(machine, _copied(machine, found, *columns), zip, given, **named)
-
-
-def _transposed(machine: Machine, rows: Abstract, named: Mapping[str, Abstract]) -> Abstract:
-    """``zip(*rows)`` of rows that only a run counts: a list of columns, of items that nothing changes."""
-    items = items_of(machine, rows)
-    if not isinstance(items, Counted) or not _is_own(items) or items.value.local:
-        raise machine.unsupported(f"`zip` of each of {describe(machine, rows)}")
-    made = machine.new(IteratorCell(pure(machine, "transposed", (items.value,), named), 0))
-    machine.watch(made, rows)
-    return made
 
 
 def _read_by_index(given: Abstract, items: list[Abstract] | Counted | None) -> Abstract | None:

@@ -170,9 +170,6 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
         pairs = [pair for cell in cells for pair in zip(cell.keys, cell.values, strict=True)]
         merged = dict(pairs)
         return machine.new(DictCell(tuple(merged), tuple(merged.values())))
-    found = _of_sets(machine, name, left, right)
-    if found is not None:
-        return found
     if name in _COMBINING and (objects.kind_of(machine, left) or objects.kind_of(machine, right)):
         return objects.combined(machine, name, left, right)
     found = _joined(machine, left, right) if name == "add" else None
@@ -197,24 +194,6 @@ def binary(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abst
         )
     found = pure(machine, name, (left, right))
     return machine.list_of(found) if isinstance(found.type, ListType) else _of_class(machine, name, found, left, right)
-
-
-def _of_sets(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract | None:
-    """An operator of sets and keys of dicts, which looks at no order; None for other values."""
-    if name in ("or_", "and_", "sub", "xor"):
-        return objects.combined_sets(machine, name, left, right)
-    sets = [objects.is_set(machine, each) for each in (left, right)]
-    both = all(sets)
-    if name not in _REFLECTED or not any(sets):
-        return None
-    if not both and not all(
-        is_set or isinstance(each, Symbol) for is_set, each in zip(sets, (left, right), strict=True)
-    ):
-        return None
-    given = [
-        objects.as_set(machine, each) if is_set else each for is_set, each in zip(sets, (left, right), strict=True)
-    ]
-    return pure(machine, name, given, gives=BOOL if both else None, raises=False if both else None)
 
 
 def _by_function(machine: Machine, name: str, *values: Abstract) -> Symbol:

@@ -34,10 +34,6 @@ def _interleaved(*sequences: Sequence[Any]) -> list[Any]:
     return [item for row in python.zip(*sequences, strict=True) for item in row]
 
 
-def _transposed(rows: Sequence[Any], *, strict: bool = False) -> list[Any]:
-    return [*python.zip(*rows, strict=strict)]
-
-
 def _popped(items: Sequence[Any], *index: int) -> Any:
     return [*items].pop(*index)
 
@@ -88,7 +84,6 @@ def _element_or_default(types: Sequence[Type]) -> Type:
 LIST_BUILTINS: tuple[tuple[str, Any, ResultType, Safe], ...] = (
     ("range", _range, always_gives(list_of(INT)), never_safe),
     ("interleaved", _interleaved, always_gives(list_of(ANY)), never_safe),
-    ("transposed", _transposed, always_gives(list_of(ANY)), never_safe),
     ("list.index", list.index, always_gives(INT), never_safe),
     ("list.count", list.count, always_gives(INT), never_safe),
     ("list.popped", _popped, element, never_safe),

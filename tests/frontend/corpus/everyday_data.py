@@ -264,7 +264,7 @@ def sliding(s, a: str, n: int):
     return list(zip(windows, outs)), "; ".join(o for o in outs if o)
 
 
-@case("fix the bug", 2)
+@case("fix the bug", 2, stops="the order of a set differs from one run of Python to the nex")
 def set_ops(s, a: str, n: int):
     want = {"x", "y"}
     got = set(s.gen("t", max_tokens=6).split())
@@ -402,31 +402,6 @@ def copies_of_an_answer(s, q: str):
     answer["z"] = 1
     both = {"n": None, **answer, **second}
     return first, second, both, [*answer], (*answer, q), len({*near(q), q}), [q, *near(q)]
-
-
-@case("a,b")
-def alternatives_that_bind_names(s, q: str):
-    match s.gen(max_tokens=3).split(","):
-        case ["say", words] | ["", words] | [words]:
-            s += words
-        case [_, *words]:
-            pass
-    match json.loads(s.gen(schema=LOOKED_UP, max_tokens=30)):
-        case {"m": number} | {"n": int(number)}:
-            return words, number
-        case _:
-            return words
-
-
-@case("abcd")
-def keys_of_the_run_as_sets(s, q: str):
-    found = {"k": q, "n": 1}
-    found[s.gen(choices=["m", "n"], temperature=1.0)] = 2
-    words = set(near(q))
-    missing = {"k", "m"} - found.keys()
-    answer = json.loads(s.gen(schema=LOOKED_UP, max_tokens=30))
-    tests = found.keys() <= words, {"k", "n"} <= found.keys(), answer.keys() == {"n"}, found.keys() & words == missing
-    return sorted(missing), len(found.keys() | words), tests
 
 
 @case("abcd")
