@@ -124,6 +124,10 @@ class Containers(Topic):
             xs = self.known("lists")
             options += [f"'-'.join({xs})", f"str(len({xs}))", f"({xs} or ['z'])[0]", f"last({xs})"]
             options += [f"joined(*{xs})", f"joined({name}, *{xs})"]
+            made = f"tuple({self.pick(xs, f'{name}.split()', 'words')})"
+            taken = self.pick(made, f"{made}[1:]", f"{made} + (a,)", f"2 * {made}")
+            shown = self.pick("[*{}, 'k']", "list({})", "{}", "{}[:1]", "[a] + list({})", "list({}) + [a]", "[[], {}]")
+            options += [f"str({shown.format(taken)})", f"type({taken}).__name__", f"str({taken} == {xs})"]
         return self.pick(*options)
 
     def condition(self) -> str:
@@ -402,6 +406,7 @@ class Containers(Topic):
             f"{xs}.insert(0, {text})",
             f"{xs}.insert(1, {text})",
             f"{xs}.extend([{text}, 'y'])",
+            f"{xs}.extend(tuple({self.pick(xs, f'{text}.split()')})[:2])",
             f"{xs}[len({xs}):] = [{text}]",
             f"{xs}[:0] = [{text}]",
             *([f"{xs} += [{text}]", f"{xs} += ({text}, 'y')"] if xs in self.own("lists") else []),

@@ -465,6 +465,8 @@ def in_place(machine: Machine, name: str, owner: Abstract, value: Abstract) -> A
 def combined(machine: Machine, name: str, left: Abstract, right: Abstract) -> Abstract:
     """``left <name> right`` of which one is an object of the run: a new container."""
     kind = kind_of(machine, left) or kind_of(machine, right)
+    if kind is not None and not isinstance(left, View) and class_of(machine, left) is not kind:
+        raise machine.unsupported(f"{describe(machine, left)} beside {describe(machine, right)}")  # its class decides
     if kind is set:  # in whatever order
         for each in (left, right):
             if isinstance(each, Ref) and isinstance(machine.cell(each), SetCell):

@@ -237,10 +237,14 @@ def _tuple(machine: Machine, node: ast.Tuple) -> Abstract:
 
 
 def _set(machine: Machine, node: ast.Set) -> Abstract:
-    if any(isinstance(each, ast.Starred) for each in node.elts):
-        given = ast.copy_location(ast.List(node.elts, ast.Load()), node)
-        return constructors.set_of(machine, _list(machine, given))
-    return items.new_set(machine, _elements(machine, node.elts))
+    first = next((index for index, each in enumerate(node.elts) if isinstance(each, ast.Starred)), len(node.elts))
+    made = items.new_set(machine, _elements(machine, node.elts[:first]))
+    for each in node.elts[first:]:  # added before the next one is evaluated
+        if isinstance(each, ast.Starred):
+            calls.method(machine, made, "update", [_starred(machine, evaluate(machine, each.value))], {})
+        else:
+            calls.method(machine, made, "add", [evaluate(machine, each)], {})
+    return made
 
 
 def _dict(machine: Machine, node: ast.Dict) -> Abstract:

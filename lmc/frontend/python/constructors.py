@@ -34,7 +34,7 @@ from lmc.frontend.python.items import new_set, set_item
 from lmc.frontend.python.iteration import Counted, items_in_any_order, items_of, known_items
 from lmc.frontend.python.operators import run_now
 from lmc.frontend.source.pure_types import is_immutable
-from lmc.ir.types import ListType
+from lmc.ir.types import ANY, ListType
 
 if TYPE_CHECKING:
     from lmc.frontend.machine.machine import Machine
@@ -63,7 +63,7 @@ def new_tuple(machine: Machine, *given: Abstract) -> Abstract:
     items = items_of(machine, given[0])
     if isinstance(items, Counted) or (items is None and isinstance(given[0], Symbol)):
         value = items.value if isinstance(items, Counted) else given[0]
-        made = pure(machine, "tuple_from", (value,))
+        made = pure(machine, "tuple_from", (value,), gives=ANY)  # a list type would make lists of tuples
         return Symbol(made.ir, made.origin, made.expression, kind=tuple)
     if items is None:
         items = known_items(machine, given[0], "a tuple is made of it")

@@ -60,9 +60,7 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
     if isinstance(value, Concat):
         return Counted(text_symbol(machine, value))
     if isinstance(value, Symbol):
-        if value.type == TEXT or isinstance(value.type, ListType):
-            return _specialised(machine, value) or Counted(value)
-        return Counted(objects.listed(machine, value)) if objects.is_object(machine, value) else None
+        return _of_symbol(machine, value)
     if isinstance(value, View):
         return _of_view(machine, value)
     if objects.is_object(machine, value):
@@ -85,6 +83,14 @@ def items_of(machine: Machine, value: Abstract) -> list[Abstract] | Counted | No
     if isinstance(cell, IteratorCell) and isinstance(cell.source, Symbol):
         return opened(machine, value, cell)
     return list(cell.handles) if isinstance(cell, BranchesCell) else None
+
+
+def _of_symbol(machine: Machine, value: Symbol) -> list[Abstract] | Counted | None:
+    if value.type == TEXT or isinstance(value.type, ListType):
+        return _specialised(machine, value) or Counted(value)
+    if value.kind is tuple:
+        return Counted(pure(machine, "list_from", (value,)))
+    return Counted(objects.listed(machine, value)) if objects.is_object(machine, value) else None
 
 
 def opened(machine: Machine, iterator: Abstract, cell: IteratorCell) -> Counted:

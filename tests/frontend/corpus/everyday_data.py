@@ -404,7 +404,7 @@ def copies_of_an_answer(s, q: str):
     return first, second, both, [*answer], (*answer, q), len({*near(q), q}), [q, *near(q)]
 
 
-@case("abcd")
+@case("abcd", stops="takes apart what it gives")
 def columns_of_collected_rows(s, q: str):
     rows = []
     for word in near(q):

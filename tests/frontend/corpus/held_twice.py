@@ -474,3 +474,32 @@ def sorted_lists_of_unknown_length_grow(s, a: str, words: list[str]):
         rest.append("more")
     most.append("most")
     return ranked, [row is rest for row in ranked], most is rest, rest
+
+
+@case("q r", ["q", "e"])
+def tuples_of_unknown_length(s, a: str, words: list[str]):
+    s += a
+    found = tuple(s.gen("w", max_tokens=6).split())
+    given = tuple(words)
+    kept = ["first"]
+    kept.extend(found)
+    kept += given
+    either = found if "e" in s.gen("p", max_tokens=2, temperature=1.0) else given
+    kept.extend(either)
+    kinds = [type(each).__name__ for each in (found[1:], found + given, either, 2 * found, max(found, given, key=len))]
+    return kept, [*found, "last"], kinds, list(found), isinstance(found[:1], list), found == list(found)
+
+
+@case("a b")
+def a_set_display_adds_in_order(s, a: str):
+    rows = [[word] for word in s.gen("w", max_tokens=6).split()]
+    try:
+        return len({*rows, effect("behind")})
+    except TypeError as error:
+        return str(error)
+
+
+@case("a b", stops="the result of frozenset() beside a set")
+def a_frozenset_beside_a_set(s, a: str):
+    met = frozenset(a.split()) & set(s.gen("w", max_tokens=6).split())
+    return isinstance(met, frozenset), len(met)
