@@ -16,6 +16,7 @@ from lmc.cli.output import MODELS, check_output, prints_to_stderr, target_spec, 
 class Format(StrEnum):
     """The form in which the program is written (``driver.view.FORMATS``)."""
 
+    HTML = "html"
     JSON = "json"
     MERMAID = "mermaid"
     DOT = "dot"
@@ -39,7 +40,7 @@ def viz_command(
         tuple[str, str] | None,
         typer.Option(metavar="OLD.lmir NEW.lmir", help="Compare two modules instead."),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="The form of the output.")] = Format.JSON,
+    form: Annotated[Format, typer.Option("--format", help="The form of the output.")] = Format.HTML,
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, replacing it.")
     ] = None,

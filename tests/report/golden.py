@@ -15,9 +15,11 @@ from lmc.report.tree import tree
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 from tests.report.programs import TOY, Case
+from tests.report.typescript import declarations
 
 FILES = REPOSITORY / "tests" / "report" / "golden_files"
 SCHEMA = REPOSITORY / "docs" / "lmc-view.schema.json"
+TYPES = REPOSITORY / "lmc" / "report" / "static" / "view.d.ts"
 BROKEN = "tests/report/broken.py"
 WITH_DATA = ("judge", "broken")
 
@@ -44,6 +46,7 @@ def main() -> None:
             for path, text in texts(name, Path(folder)):
                 path.write_text(text, encoding="utf-8")
     SCHEMA.write_text(schema_text(), encoding="utf-8")
+    TYPES.write_text(declarations(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,9 @@ from lmc.report.stages import hunks
 from lmc.report.tree import tree
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
-from tests.report.golden import FILES, SCHEMA, texts
+from tests.report.golden import FILES, SCHEMA, TYPES, texts
 from tests.report.programs import Case
+from tests.report.typescript import declarations
 from tests.report.test_safety import check_forms
 
 MAX_OPS = 2_000
@@ -54,6 +55,7 @@ def test_graphviz_reads_the_graphs() -> None:
 
 def test_the_schema_is_that_of_the_models() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == schema_text(), "python -m tests.report.golden writes it"
+    assert TYPES.read_text(encoding="utf-8") == declarations(), "python -m tests.report.golden writes it"
 
 
 def test_the_json_is_the_view(tmp_path: Path) -> None:

@@ -48,12 +48,13 @@ from lmc.report.dot import dot
 from lmc.report.given import Batch, Given, Length, Span, Step
 from lmc.report.mermaid import mermaid
 from lmc.report.model import CompiledView, to_json
+from lmc.report.page import page
 from lmc.report.tree import tree
 from lmc.report.view import view_of
 
 __all__ = ["FORMATS", "CompiledView", "Room", "compare", "of_compiled", "run", "tree_text"]
 
-FORMATS: Mapping[str, Callable[[CompiledView], str]] = {"json": to_json, "mermaid": mermaid, "dot": dot}
+FORMATS: Mapping[str, Callable[[CompiledView], str]] = {"html": page, "json": to_json, "mermaid": mermaid, "dot": dot}
 """The forms of a view."""
 PREFILL_TOKENS = 512
 """Prompt tokens that a simulation computes in a step: the default of ``lmc simulate``."""

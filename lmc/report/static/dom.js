@@ -1,0 +1,143 @@
+/** Makes elements. A text becomes a text node, so nothing in the data is ever read as HTML. */
+
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | number | boolean | null | undefined | ((event: any) => void)>} [attributes]
+ *   an attribute that is `true` is empty, one that is `false`, null or undefined is left out; `on…` are handlers
+ * @param {(Node | string | null | undefined)[]} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  setAttributes(element, attributes);
+  for (const child of children) if (child !== null && child !== undefined) element.append(child);
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | number | boolean | null | undefined | ((event: any) => void)>} [attributes]
+ * @param {(Node | string)[]} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+function makeSvg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  setAttributes(element, attributes);
+  element.append(...children);
+  return element;
+}
+
+/**
+ * @param {Element} element
+ * @param {Record<string, string | number | boolean | null | undefined | ((event: any) => void)>} attributes
+ */
+function setAttributes(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value !== false && value !== null && value !== undefined) {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+}
+
+/**
+ * Returns the element of the page with an id.
+ * @param {string} id
+ * @returns {HTMLElement}
+ */
+function byId(id) {
+  const found = document.getElementById(id);
+  if (found === null) throw new Error(`the page has no element ${id}`);
+  return found;
+}
+
+const NUMBERS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 6 });
+
+/**
+ * Returns a figure of the data as text.
+ * @param {number} value
+ */
+function number(value) {
+  return NUMBERS.format(value);
+}
+
+/**
+ * Returns a count with its noun: "1 call", "2 calls".
+ * @param {number} count
+ * @param {string} noun
+ */
+function counted(count, noun) {
+  return `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/**
+ * Returns the length of a prompt: "26 tokens + 1 text".
+ * @param {lmc.Tokens | undefined} tokens
+ */
+function tokensText(tokens) {
+  const known = counted(tokens?.known ?? 0, "token");
+  return tokens?.texts ? `${known} + ${counted(tokens.texts, "text")}` : known;
+}
+
+/**
+ * Says something to screen readers.
+ * @param {string} text
+ */
+function announce(text) {
+  byId("status").textContent = text;
+}
+
+/**
+ * Adds many children without holding the page up: `step` of them in each frame.
+ * @param {HTMLElement} parent
+ * @param {number} count
+ * @param {number} step
+ * @param {(index: number) => Node} make
+ * @param {() => boolean} isCurrent false: something else is shown by now, and the rest is left out
+ */
+function fill(parent, count, step, make, isCurrent) {
+  let next = 0;
+  const more = () => {
+    if (!isCurrent()) return;
+    const part = document.createDocumentFragment();
+    for (const stop = Math.min(next + step, count); next < stop; next++) part.append(make(next));
+    parent.append(part);
+    if (next < count) setTimeout(more);
+  };
+  more();
+}
+
+/**
+ * Lets up, down, Home and End move the focus between elements of which one alone is in the order of Tab.
+ * @param {HTMLElement} parent
+ * @param {string} selector
+ * @param {{previous?: string, next?: string}} [keys]
+ */
+function rove(parent, selector, { previous = "ArrowUp", next = "ArrowDown" } = {}) {
+  parent.addEventListener("keydown", (event) => {
+    const keys = [previous, next, "Home", "End"];
+    if (!keys.includes(event.key) || event.altKey || event.ctrlKey || event.metaKey) return;
+    const items = /** @type {HTMLElement[]} */ ([...parent.querySelectorAll(selector)]).filter(
+      (item) => item.getClientRects().length > 0,
+    );
+    const at = items.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+    if (at < 0) return;
+    const to = { [previous]: Math.max(at - 1, 0), [next]: Math.min(at + 1, items.length - 1), Home: 0, End: items.length - 1 };
+    event.preventDefault();
+    moveTabStop(items[at], items[to[event.key]]);
+  });
+}
+
+/**
+ * @param {HTMLElement} from
+ * @param {HTMLElement} to
+ */
+function moveTabStop(from, to) {
+  from.tabIndex = -1;
+  to.tabIndex = 0;
+  to.focus();
+}

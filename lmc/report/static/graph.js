@@ -1,0 +1,515 @@
+/** The graph: what is visible of the tree of parts, drawn by cytoscape. */
+
+/** @typedef {{id: string, part: Part, keys: string[], isOpen: boolean}} Visible */
+
+const MAX_UNFOLDED = 1500;
+/** Labels are too small below this. */
+const MIN_READABLE = 0.6;
+const ZOOM = 0.85;
+
+class Graph {
+  /**
+   * @param {Session} session
+   * @param {Colours} colours
+   */
+  constructor(session, colours) {
+    this.session = session;
+    this.colours = colours;
+    this.labels = new Labels(session);
+    this.layout = new Layout(session.data, session.parts, (part) => this.labels.sizeOf(part));
+    /** @type {Map<string, Spot>} */
+    this.spots = new Map();
+    /** @type {Map<string, Points>} */
+    this.routes = new Map();
+    /** What is drawn, in the order of the program. @type {Map<string, Visible>} */
+    this.visible = new Map();
+    this.box = byId("graph");
+    this.cy = vendor.cytoscape({
+      container: this.box,
+      style: this.style(),
+      layout: { name: "preset" },
+      autoungrabify: true,
+      boxSelectionEnabled: false,
+      selectionType: "single",
+      minZoom: 0.02,
+      maxZoom: 3,
+      hideEdgesOnViewport: false,
+    });
+    this.isFitted = false;
+    /** Counts requests for a layout; an earlier one that ends later is left out. */
+    this.turn = 0;
+    this.listen();
+    session.on(["stage"], () => this.draw());
+    session.on(["open"], () => void this.arrange());
+    session.on(["selection"], () => this.showSelection());
+    session.on(["theme"], () => {
+      colours.read();
+      this.cy.style(this.style());
+      this.draw();
+    });
+  }
+
+  listen() {
+    this.cy.on("tap", (/** @type {any} */ event) => {
+      if (event.target === this.cy) this.session.select([]);
+      else if (event.target.isNode()) this.choose(event.target.id());
+      this.box.focus({ preventScroll: true });
+    });
+    this.cy.on("dbltap", "node", (/** @type {any} */ event) => this.toggle(event.target.id()));
+    this.box.addEventListener("keydown", (event) => this.onKey(event));
+    new ResizeObserver(() => {
+      this.cy.resize();
+      if (this.box.clientWidth > 0 && !this.isFitted) this.fit();
+    }).observe(this.box);
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    /** @type {Record<string, () => void>} */
+    const keys = {
+      ArrowDown: () => (event.shiftKey ? this.cy.panBy({ x: 0, y: -60 }) : this.step(1)),
+      ArrowUp: () => (event.shiftKey ? this.cy.panBy({ x: 0, y: 60 }) : this.step(-1)),
+      Enter: () => this.toggle(this.current()),
+      " ": () => this.toggle(this.current()),
+      "+": () => this.zoom(1.3),
+      "=": () => this.zoom(1.3),
+      "-": () => this.zoom(1 / 1.3),
+      0: () => this.fit(),
+      Escape: () => this.session.select([]),
+    };
+    if (event.shiftKey) {
+      keys.ArrowLeft = () => this.cy.panBy({ x: 60, y: 0 });
+      keys.ArrowRight = () => this.cy.panBy({ x: -60, y: 0 });
+    }
+    const action = keys[event.key];
+    if (action === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    action();
+  }
+
+  /**
+   * Selects the node that is so many behind the selected one.
+   * @param {number} by
+   */
+  step(by) {
+    const ids = [...this.visible.keys()];
+    if (ids.length === 0) return;
+    const at = ids.indexOf(this.current());
+    const to = at < 0 ? (by > 0 ? 0 : ids.length - 1) : Math.min(Math.max(at + by, 0), ids.length - 1);
+    this.choose(ids[to]);
+    this.bringIntoView(ids[to]);
+  }
+
+  /** The node that was chosen last. */
+  current() {
+    return this.chosen !== undefined && this.visible.has(this.chosen) ? this.chosen : "";
+  }
+
+  /**
+   * Selects the ops of a node.
+   * @param {string} id
+   */
+  choose(id) {
+    const found = this.visible.get(id);
+    if (found === undefined) return;
+    const { part } = found;
+    this.session.select(part.kind === "op" || part.kind === "region" ? [part.key] : found.keys);
+    this.chosen = id;
+    this.showSelection();
+  }
+
+  /** @param {string} id */
+  toggle(id) {
+    if (this.visible.get(id)?.part.isGroup) {
+      this.keep = id;
+      this.session.toggle(id);
+    }
+  }
+
+  /** @param {number} factor */
+  zoom(factor) {
+    const [x, y] = [this.cy.width() / 2, this.cy.height() / 2];
+    this.cy.zoom({ level: this.cy.zoom() * factor, renderedPosition: { x, y } });
+  }
+
+  /** Shows all of the graph; a large one from its beginning, as large as can be read. */
+  fit() {
+    if (this.box.clientWidth === 0 || this.visible.size === 0) return;
+    this.isFitted = true;
+    this.cy.resize();
+    this.cy.fit(undefined, 24);
+    if (this.cy.zoom() > 1) this.cy.zoom(1);
+    if (this.cy.zoom() === 1) this.cy.center();
+  }
+
+  /** Shows the beginning of a graph that is too large to be read as a whole. */
+  begin() {
+    this.fit();
+    if (this.cy.zoom() >= MIN_READABLE) return;
+    const [first] = this.visible.keys();
+    const spot = /** @type {Spot} */ (this.spots.get(first));
+    this.cy.zoom(ZOOM);
+    this.cy.pan({ x: this.cy.width() / 2 - spot.x * ZOOM, y: 30 - (spot.y - spot.height / 2) * ZOOM });
+  }
+
+  /** Opens all groups, up to a number of nodes. */
+  unfoldAll() {
+    const groups = [this.session.parts.root];
+    let count = 0;
+    for (const group of groups) {
+      count += group.children.length;
+      if (count > MAX_UNFOLDED) {
+        announce(`Unfolded up to ${number(MAX_UNFOLDED)} nodes`);
+        break;
+      }
+      this.session.open.add(group.id);
+      for (const part of group.children) if (part.isGroup) groups.push(part);
+    }
+    this.isFitted = false;
+    this.session.changed("open");
+  }
+
+  /** Folds all groups. */
+  foldAll() {
+    this.session.open.clear();
+    this.session.open.add("");
+    this.isFitted = false;
+    this.session.changed("open");
+  }
+
+  /** Lays out what is open, and draws it. The node that was toggled keeps its place on the screen. */
+  async arrange() {
+    const turn = ++this.turn;
+    const keep = this.keep;
+    this.keep = undefined;
+    const { spots, routes } = await this.layout.place(new Set(this.session.open));
+    if (turn !== this.turn) return;
+    const before = keep === undefined ? undefined : this.spots.get(keep);
+    this.spots = spots;
+    this.routes = routes;
+    this.draw();
+    const after = keep === undefined ? undefined : spots.get(keep);
+    if (before !== undefined && after !== undefined) {
+      const zoom = this.cy.zoom();
+      const top = (/** @type {Spot} */ spot) => spot.y - spot.height / 2;
+      this.cy.panBy({ x: (before.x - after.x) * zoom, y: (top(before) - top(after)) * zoom });
+    }
+    if (!this.isFitted) this.begin();
+    if (this.wanted !== undefined) this.bringIntoView(this.wanted);
+    this.box.dataset.laidOut = String(turn);
+  }
+
+  /** Draws what the shown stage has of the parts that are laid out. */
+  draw() {
+    const { session, spots } = this;
+    const shown = session.data.shown(session.stage);
+    const marks = session.data.marks(session.stage);
+    /** The visible part of each op. @type {Map<string, string>} */
+    const standsFor = new Map();
+    this.visible = new Map();
+    const stack = [...session.parts.root.children].reverse();
+    for (let part = stack.pop(); part !== undefined; part = stack.pop()) {
+      if (!spots.has(part.id)) continue;
+      const keys = session.keysOf(part);
+      if (keys.length === 0) continue;
+      const isOpen = part.isGroup && part.children.some((child) => spots.has(child.id));
+      this.visible.set(part.id, { id: part.id, part, keys, isOpen });
+      if (isOpen) {
+        for (let index = part.children.length - 1; index >= 0; index--) stack.push(part.children[index]);
+        if (part.kind === "region") standsFor.set(part.key, part.id);
+      } else {
+        for (const key of keys) standsFor.set(key, part.id);
+      }
+    }
+    const nodes = this.nodeElements(marks);
+    const edges = this.edgeElements(shown, standsFor);
+    this.replace([...nodes, ...edges]);
+    this.showSelection();
+    const kinds = new Set([...this.visible.values()].map(({ part, keys }) => this.labels.kindOf(part, shown.get(keys[0]))));
+    byId("legend").replaceChildren(...this.colours.legend(kinds));
+    this.box.setAttribute(
+      "aria-label",
+      `Graph of ${counted(this.visible.size, "node")}, stage ${session.data.view.stages[session.stage].name}. ` +
+        "Up and down select a node, Enter opens or folds a group, plus and minus zoom, 0 shows all. " +
+        "The tab List has the same as a list.",
+    );
+  }
+
+  /**
+   * @param {Map<string, Mark>} marks
+   * @returns {any[]}
+   */
+  nodeElements(marks) {
+    const { session, labels, colours } = this;
+    const { data, stage } = session;
+    const isLast = stage === data.last;
+    const largest = colours.largest;
+    const shown = data.shown(stage);
+    /** @type {any[]} */
+    const elements = [];
+    let depth = 0;
+    for (const { id, part, keys, isOpen } of this.visible.values()) {
+      depth += 1;
+      const spot = /** @type {Spot} */ (this.spots.get(id));
+      const label = labels.of(part, stage, keys, isOpen);
+      const kind = labels.kindOf(part, shown.get(part.kind === "fan" ? keys[0] : part.key));
+      const own = part.kind === "op" || part.kind === "region" ? [part.key] : isOpen ? [] : keys;
+      const found = new Set((isOpen || part.kind === "op" ? own : keys).map((key) => marks.get(key)).filter((mark) => mark !== undefined));
+      const mark = found.size === 1 ? [...found][0] : found.size > 1 ? "changed" : undefined;
+      const isMarked = mark !== undefined && (keys.every((key) => marks.get(key) === mark) || part.kind !== "op");
+      const colour = isOpen ? { fill: colours.variable("group"), line: colours.variable("line"), text: colours.variable("text") } : colours.of(kind, keys, largest);
+      const critical = isLast && !isOpen && keys.some((key) => data.critical.has(key));
+      const lines = [...label.lines];
+      if (isMarked && mark) lines[0] = `${MARK_SIGNS[mark]} ${lines[0]}`;
+      elements.push({
+        group: "nodes",
+        data: {
+          id: `p:${id}`,
+          part: id,
+          label: lines.join("\n"),
+          width: spot.width,
+          height: spot.height,
+          font: label.font,
+          weight: label.bold ? "bold" : "normal",
+          fill: colour.fill,
+          text: colour.text,
+          line: mark ? colours.variable(mark) : critical ? colours.variable("critical") : colour.line,
+          thick: mark ? 3 : critical ? 3 : isOpen ? 1 : 1.5,
+          dash: mark === "removed" || (!isOpen && part.isGroup) ? "dashed" : "solid",
+          depth,
+        },
+        position: { x: spot.x, y: spot.y },
+        classes: `${isOpen ? "open" : kind} ${mark ?? ""}`,
+      });
+    }
+    return elements;
+  }
+
+  /**
+   * @param {Map<string, lmc.Node>} shown
+   * @param {Map<string, string>} standsFor
+   * @returns {any[]}
+   */
+  edgeElements(shown, standsFor) {
+    const { session, visible } = this;
+    const isLast = session.stage === session.data.last;
+    const rank = { order: 0, value: 1, context: 2 };
+    /** @type {Map<string, {source: string, target: string, kind: "order" | "value" | "context", critical: boolean}>} */
+    const found = new Map();
+    for (const node of shown.values()) {
+      const target = standsFor.get(node.key);
+      if (target === undefined) continue;
+      for (const input of node.inputs ?? []) {
+        const source = standsFor.get(input.key);
+        if (source === undefined || source === target) continue;
+        if (visible.get(source)?.isOpen && this.holds(source, target)) continue;
+        if (visible.get(target)?.isOpen && this.holds(target, source)) continue;
+        const id = `${source}\n${target}`;
+        const { critical } = session.data;
+        const isCritical = isLast && critical.has(node.key) && critical.has(input.key);
+        const known = found.get(id);
+        if (known === undefined) found.set(id, { source, target, kind: input.kind, critical: isCritical });
+        else {
+          if (rank[input.kind] > rank[known.kind]) known.kind = input.kind;
+          known.critical ||= isCritical;
+        }
+      }
+    }
+    return [...found].map(([id, { source, target, kind, critical }]) => {
+      const bends = this.bendsOf(source, target);
+      const end = this.labels.kindOf(/** @type {Visible} */ (visible.get(target)).part, shown.get(target));
+      const isFaint = end === "hint" || end === "end";
+      return {
+        group: "edges",
+        data: { id: `e:${id}`, source: `p:${source}`, target: `p:${target}`, ...bends },
+        classes: `${kind} ${critical ? "critical" : isFaint ? "faint" : ""} ${bends ? "bent" : ""}`,
+      };
+    });
+  }
+
+  /**
+   * Returns the bends of an edge as cytoscape has them: how far along the line from centre to centre, and how far from it.
+   * @param {string} source
+   * @param {string} target
+   * @returns {{weights: number[], distances: number[]} | null}
+   */
+  bendsOf(source, target) {
+    const { byId } = this.session.parts;
+    const beside = besideEachOther(/** @type {Part} */ (byId.get(source)), /** @type {Part} */ (byId.get(target)));
+    const points = beside === null ? undefined : this.routes.get(`${beside[0].id}\n${beside[1].id}`);
+    if (beside === null || points === undefined) return null;
+    // At a node itself the edge ends where its shape does; at a group around it, where dagre says.
+    const inner = points.slice(beside[0].id === source ? 1 : 0, beside[1].id === target ? -1 : undefined);
+    if (inner.length === 0) return null;
+    const [from, to] = [/** @type {Spot} */ (this.spots.get(source)), /** @type {Spot} */ (this.spots.get(target))];
+    const [dx, dy] = [to.x - from.x, to.y - from.y];
+    const length = Math.hypot(dx, dy);
+    if (length === 0) return null;
+    const weights = inner.map(([x, y]) => ((x - from.x) * dx + (y - from.y) * dy) / length ** 2);
+    const distances = inner.map(([x, y]) => ((y - from.y) * dx - (x - from.x) * dy) / length);
+    return { weights, distances };
+  }
+
+  /**
+   * True if one part is around the other.
+   * @param {string} outer
+   * @param {string} inner
+   */
+  holds(outer, inner) {
+    for (const part of /** @type {Part} */ (this.session.parts.byId.get(inner)).around()) if (part.id === outer) return true;
+    return false;
+  }
+
+  /**
+   * Draws these elements instead of those that are drawn.
+   * @param {any[]} elements
+   */
+  replace(elements) {
+    const { cy } = this;
+    const wanted = new Set(elements.map((element) => element.data.id));
+    cy.batch(() => {
+      cy.elements().forEach((/** @type {any} */ element) => {
+        if (!wanted.has(element.id())) element.remove();
+      });
+      /** @type {any[]} */
+      const added = [];
+      for (const element of elements) {
+        const known = cy.getElementById(element.data.id);
+        if (known.empty()) added.push(element);
+        else {
+          known.data(element.data);
+          known.classes(element.classes);
+          if (element.position) known.position(element.position);
+        }
+      }
+      cy.add(added);
+    });
+  }
+
+  /** Marks the nodes that hold selected ops; if nothing of the selection is in view, moves there. */
+  showSelection() {
+    const { cy, session } = this;
+    /** @type {string[]} */
+    const ids = [];
+    for (const { id, part, keys, isOpen } of this.visible.values()) {
+      const own = part.kind === "region" ? session.selected.has(part.key) : false;
+      if (own || (!isOpen && keys.some((key) => session.selected.has(key)))) ids.push(id);
+    }
+    const current = this.current();
+    const chosen = /** @type {Visible | undefined} */ (this.visible.get(current));
+    if (chosen?.isOpen && chosen.keys.some((key) => session.selected.has(key))) ids.push(current);
+    else if (ids.length > 0 && !ids.includes(current)) this.chosen = ids[0];
+    const wanted = new Set(ids.map((id) => `p:${id}`));
+    cy.batch(() => {
+      cy.nodes(".selected").forEach((/** @type {any} */ node) => {
+        if (!wanted.has(node.id())) node.removeClass("selected");
+      });
+      for (const id of wanted) cy.getElementById(id).addClass("selected");
+    });
+    this.box.dataset.selected = String(wanted.size);
+  }
+
+  /** Moves the selection into view, now and after a layout that is on its way. */
+  goToSelection() {
+    const first = [...this.session.selected][0];
+    if (first === undefined) return;
+    this.wanted = this.session.partOf(first).id;
+    this.bringIntoView(this.wanted);
+  }
+
+  /** @param {string} id */
+  bringIntoView(id) {
+    const part = this.session.parts.byId.get(id);
+    if (part === undefined) return;
+    const at = [part, ...part.around()].find((each) => this.visible.has(each.id));
+    if (at === undefined) return;
+    if (at.id === id) this.wanted = undefined;
+    const node = this.cy.getElementById(`p:${at.id}`);
+    const box = node.renderedBoundingBox();
+    const isInside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= this.cy.width() && box.y2 <= this.cy.height();
+    if (isInside && this.cy.zoom() >= MIN_READABLE) return;
+    if (this.cy.zoom() < MIN_READABLE) this.cy.zoom(ZOOM);
+    this.cy.center(node);
+  }
+
+  /** @returns {any[]} */
+  style() {
+    const { colours } = this;
+    return [
+      {
+        selector: "node",
+        style: {
+          label: "data(label)",
+          width: "data(width)",
+          height: "data(height)",
+          "font-size": "data(font)",
+          "font-weight": "data(weight)",
+          "font-family": FONT,
+          "text-wrap": "wrap",
+          "text-max-width": "2000px",
+          "text-valign": "center",
+          "text-halign": "center",
+          "line-height": 1.25,
+          color: "data(text)",
+          "background-color": "data(fill)",
+          "border-color": "data(line)",
+          "border-width": "data(thick)",
+          "border-style": "data(dash)",
+          shape: "round-rectangle",
+          "z-index-compare": "manual",
+          "z-index": "data(depth)",
+          "min-zoomed-font-size": 3,
+        },
+      },
+      {
+        selector: "node.open",
+        style: { "text-valign": "top", "text-margin-y": 20, "background-opacity": 0.5, "z-index": 0 },
+      },
+      { selector: "node.tool", style: { shape: "cut-rectangle" } },
+      { selector: "node.prefix", style: { shape: "barrel" } },
+      { selector: "node.break", style: { shape: "hexagon" } },
+      { selector: "node.python, node.end, node.hint", style: { shape: "rectangle" } },
+      { selector: "node.removed", style: { opacity: 0.65 } },
+      {
+        selector: "node.selected",
+        style: { "outline-width": 4, "outline-color": colours.variable("accent"), "outline-offset": 2 },
+      },
+      {
+        selector: "edge",
+        style: {
+          width: 1.5,
+          "line-color": colours.variable("edge"),
+          "target-arrow-color": colours.variable("edge"),
+          "target-arrow-shape": "triangle",
+          "arrow-scale": 0.8,
+          "curve-style": "bezier",
+          "z-index-compare": "manual",
+          "z-index": 1,
+        },
+      },
+      {
+        selector: "edge.bent",
+        style: {
+          "curve-style": "round-segments",
+          "segment-weights": "data(weights)",
+          "segment-distances": "data(distances)",
+          "segment-radii": 12,
+          "edge-distances": "node-position",
+        },
+      },
+      { selector: "edge.faint", style: { opacity: 0.45, width: 1 } },
+      { selector: "edge.value", style: { "line-style": "dashed", "line-dash-pattern": [6, 3] } },
+      { selector: "edge.order", style: { "line-style": "dotted", width: 1 } },
+      {
+        selector: "edge.critical",
+        style: {
+          width: 3.5,
+          "line-color": colours.variable("critical"),
+          "target-arrow-color": colours.variable("critical"),
+        },
+      },
+    ];
+  }
+}

@@ -1,0 +1,266 @@
+/**
+ * Places the nodes of the graph.
+ *
+ * Each open group is laid out alone, by dagre in a worker made from this file, and is then one node of the group around
+ * it. So a layout has at most a few hundred nodes, and opening a group changes only the groups around it.
+ */
+
+/** @typedef {{id: string, width: number, height: number}} Box */
+/** @typedef {{boxes: Box[], edges: [string, string][]}} Piece a group to lay out */
+/** @typedef {[number, number][]} Points */
+/**
+ * Centres and bends of edges, from the top left.
+ * @typedef {{width: number, height: number, places: [string, number, number][], routes: [string, Points][]}} Placed
+ */
+/** @typedef {{x: number, y: number, width: number, height: number}} Spot a centre and a size */
+
+const PADDING = 14;
+const TITLE = 24;
+
+/**
+ * Lays a piece out. Runs in the worker, and uses nothing of this page but the library that it is given.
+ * @param {any} dagre
+ * @param {Piece} piece
+ * @returns {Placed}
+ */
+function layOut(dagre, piece) {
+  const gap = 18;
+  /** @type {Map<string, string>} */
+  const above = new Map();
+  /** @type {(id: string) => string} */
+  const find = (id) => {
+    let at = id;
+    for (let up = above.get(at); up !== undefined; up = above.get(at)) at = up;
+    if (at !== id) above.set(id, at);
+    return at;
+  };
+  for (const [source, target] of piece.edges) {
+    const [a, b] = [find(source), find(target)];
+    if (a !== b) above.set(b, a);
+  }
+  /** @type {Map<string, Box[]>} */
+  const connected = new Map();
+  for (const box of piece.boxes) {
+    const root = find(box.id);
+    const known = connected.get(root);
+    if (known === undefined) connected.set(root, [box]);
+    else known.push(box);
+  }
+  /** @type {Placed[]} */
+  const islands = [];
+  for (const [root, boxes] of connected) {
+    if (boxes.length === 1) {
+      const [box] = boxes;
+      islands.push({ width: box.width, height: box.height, places: [[box.id, box.width / 2, box.height / 2]], routes: [] });
+      continue;
+    }
+    const graph = new dagre.graphlib.Graph();
+    const ranker = boxes.length > 100 ? "tight-tree" : "network-simplex";
+    graph.setGraph({ rankdir: "TB", nodesep: gap, edgesep: 8, ranksep: 34, ranker });
+    graph.setDefaultEdgeLabel(() => ({}));
+    for (const box of boxes) graph.setNode(box.id, { width: box.width, height: box.height });
+    for (const [source, target] of piece.edges) if (find(source) === root) graph.setEdge(source, target);
+    dagre.layout(graph);
+    const size = graph.graph();
+    /** @type {[string, number, number][]} */
+    const places = boxes.map((box) => [box.id, graph.node(box.id).x, graph.node(box.id).y]);
+    /** @type {[string, Points][]} */
+    const routes = piece.edges
+      .filter(([source]) => find(source) === root)
+      .map(([source, target]) => [
+        `${source}\n${target}`,
+        graph.edge(source, target).points.map((/** @type {{x: number, y: number}} */ point) => [point.x, point.y]),
+      ]);
+    islands.push({ width: size.width, height: size.height, places, routes });
+  }
+  // Islands stand in rows, in the order of the program.
+  const area = islands.reduce((sum, island) => sum + (island.width + gap) * (island.height + gap), 0);
+  const most = Math.max(Math.sqrt(area * 1.6), ...islands.map((island) => island.width));
+  /** @type {[string, number, number][]} */
+  const places = [];
+  /** @type {[string, Points][]} */
+  const routes = [];
+  let [x, y, row, width] = [0, 0, 0, 0];
+  for (const island of islands) {
+    if (x > 0 && x + island.width > most) [x, y, row] = [0, y + row + 2 * gap, 0];
+    for (const [id, left, top] of island.places) places.push([id, x + left, y + top]);
+    for (const [id, points] of island.routes) routes.push([id, points.map(([left, top]) => [x + left, y + top])]);
+    width = Math.max(width, x + island.width);
+    x += island.width + 2 * gap;
+    row = Math.max(row, island.height);
+  }
+  return { width, height: y + row, places, routes };
+}
+
+/** Lays pieces out in a worker; where the browser allows none, here, with a pause between pieces. */
+class Worker_ {
+  constructor() {
+    /** @type {Map<number, (placed: Placed) => void>} */
+    this.waiting = new Map();
+    this.count = 0;
+    /** @type {Worker | null} */
+    this.worker = null;
+    const code = [
+      byId("vendor").textContent,
+      layOut.toString(),
+      "onmessage = ({data: [number, piece]}) => postMessage([number, layOut(vendor.dagre, piece)]);",
+    ];
+    try {
+      this.worker = new Worker(URL.createObjectURL(new Blob(code.map((part) => `${part}\n`), { type: "text/javascript" })));
+      this.worker.onmessage = ({ data: [number, placed] }) => {
+        this.waiting.get(number)?.(placed);
+        this.waiting.delete(number);
+      };
+    } catch {
+      this.worker = null;
+    }
+  }
+
+  /**
+   * @param {Piece} piece
+   * @returns {Promise<Placed>}
+   */
+  layOut(piece) {
+    const { worker } = this;
+    if (worker === null) {
+      return new Promise((resolve) => setTimeout(() => resolve(layOut(vendor.dagre, piece))));
+    }
+    return new Promise((resolve) => {
+      this.waiting.set(++this.count, resolve);
+      worker.postMessage([this.count, piece]);
+    });
+  }
+}
+
+/**
+ * Returns the parts around two parts that are in one group, or null if one of them holds the other.
+ * @param {Part} source
+ * @param {Part} target
+ * @returns {[Part, Part] | null}
+ */
+function besideEachOther(source, target) {
+  const path = [target, ...target.around()];
+  /** @type {Part | null} */
+  let from = source;
+  while (from !== null && !path.some((part) => part.parent === /** @type {Part} */ (from).parent)) from = from.parent;
+  if (from === null) return null;
+  const to = path.find((part) => part.parent === /** @type {Part} */ (from).parent);
+  return to === undefined || to === from ? null : [from, to];
+}
+
+class Layout {
+  /**
+   * @param {ProgramData} data
+   * @param {Parts} parts
+   * @param {(part: Part) => {width: number, height: number}} sizeOf the size of a part that is not open
+   */
+  constructor(data, parts, sizeOf) {
+    this.worker = new Worker_();
+    this.parts = parts;
+    this.sizeOf = sizeOf;
+    /** The edges between the children of each group. @type {Map<Part, Map<string, [string, string]>>} */
+    this.edges = new Map();
+    /** @type {Map<string, Promise<Placed>>} */
+    this.known = new Map();
+    let seen;
+    for (let stage = data.last; stage >= 0; stage--) {
+      const { nodes } = data.state(stage);
+      if (nodes === seen) continue;
+      seen = nodes;
+      for (const node of nodes.values()) {
+        const target = parts.of(stage, node.key);
+        for (const input of node.inputs ?? []) this.addEdge(parts.of(stage, input.key), target);
+      }
+    }
+  }
+
+  /**
+   * Adds an edge to the nearest group that holds both parts.
+   * @param {Part} source
+   * @param {Part} target
+   */
+  addEdge(source, target) {
+    const beside = besideEachOther(source, target);
+    if (beside === null) return;
+    const [from, to] = beside;
+    const group = /** @type {Part} */ (from.parent);
+    const edges = this.edges.get(group) ?? new Map();
+    this.edges.set(group, edges);
+    // The stages together may have a cycle; the later stage counts.
+    if (!edges.has(`${to.id}\n${from.id}`)) edges.set(`${from.id}\n${to.id}`, [from.id, to.id]);
+  }
+
+  /**
+   * Returns the spots of all parts that are visible where these groups are open, and the bends of the edges between
+   * parts of one group.
+   * @param {ReadonlySet<string>} open
+   * @returns {Promise<{spots: Map<string, Spot>, routes: Map<string, Points>}>}
+   */
+  async place(open) {
+    /** @type {Map<Part, Placed>} */
+    const placed = new Map();
+    const visible = this.openGroups(open);
+    for (const group of visible.reverse()) placed.set(group, await this.placeGroup(group, placed));
+    /** @type {Map<string, Spot>} */
+    const spots = new Map();
+    /** @type {Map<string, Points>} */
+    const routes = new Map();
+    /** @type {[Part, number, number][]} */
+    const stack = [[this.parts.root, 0, 0]];
+    for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+      const [group, left, top] = next;
+      const inside = /** @type {Placed} */ (placed.get(group));
+      for (const [id, points] of inside.routes) routes.set(id, points.map(([x, y]) => [left + x, top + y]));
+      for (const [id, x, y] of inside.places) {
+        const part = /** @type {Part} */ (this.parts.byId.get(id));
+        const { width, height } = this.boxOf(part, placed);
+        spots.set(id, { x: left + x, y: top + y, width, height });
+        if (placed.has(part)) stack.push([part, left + x - width / 2 + PADDING, top + y - height / 2 + TITLE]);
+      }
+    }
+    return { spots, routes };
+  }
+
+  /**
+   * Returns the groups that are open and visible, outer ones first.
+   * @param {ReadonlySet<string>} open
+   */
+  openGroups(open) {
+    const groups = [this.parts.root];
+    for (const group of groups) {
+      for (const part of group.children) if (part.isGroup && open.has(part.id)) groups.push(part);
+    }
+    return groups;
+  }
+
+  /**
+   * @param {Part} part
+   * @param {Map<Part, Placed>} placed
+   * @returns {Box}
+   */
+  boxOf(part, placed) {
+    const inside = placed.get(part);
+    if (inside === undefined) return { id: part.id, ...this.sizeOf(part) };
+    const own = this.sizeOf(part);
+    return {
+      id: part.id,
+      width: Math.max(inside.width, own.width - 2 * PADDING) + 2 * PADDING,
+      height: inside.height + TITLE + PADDING,
+    };
+  }
+
+  /**
+   * @param {Part} group
+   * @param {Map<Part, Placed>} placed the groups in it
+   * @returns {Promise<Placed>}
+   */
+  placeGroup(group, placed) {
+    const boxes = group.children.map((part) => this.boxOf(part, placed));
+    const key = `${group.id}\n${boxes.map((box) => `${box.width} ${box.height}`).join()}`;
+    const known = this.known.get(key);
+    if (known !== undefined) return known;
+    const found = this.worker.layOut({ boxes, edges: [...(this.edges.get(group)?.values() ?? [])] });
+    this.known.set(key, found);
+    return found;
+  }
+}

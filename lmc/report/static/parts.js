@@ -1,0 +1,301 @@
+/**
+ * The tree of what the graph draws: ops, and the groups that hold them.
+ *
+ * The tree holds the ops of all stages at once, so that an op keeps its place when the slider moves. Each stage shows
+ * the part of it that its module has.
+ */
+
+/**
+ * @typedef {"op" | "region" | "arm" | "fan" | "prefix" | "run"} PartKind
+ *   region: an op with what it holds; arm: one of its several regions; fan: ops that do the same; prefix: the ops
+ *   between a shared prefix and its calls; run: ops that follow each other, where there are very many
+ */
+
+const MAX_CHILDREN = 500;
+/** Nodes that are open at first. */
+const MAX_OPEN = 150;
+
+class Part {
+  /**
+   * @param {string} id
+   * @param {PartKind} kind
+   * @param {string} key the key of its op, or of its first one
+   * @param {string} [region]
+   */
+  constructor(id, kind, key, region = "") {
+    this.id = id;
+    this.kind = kind;
+    this.key = key;
+    this.region = region;
+    /** @type {Part | null} */
+    this.parent = null;
+    /** @type {Part[]} */
+    this.children = [];
+  }
+
+  /** A group can be opened and folded. */
+  get isGroup() {
+    return this.children.length > 0;
+  }
+
+  /**
+   * Yields the parts around this one, the next one first.
+   * @returns {Generator<Part>}
+   */
+  *around() {
+    for (let part = this.parent; part !== null && part.id !== ""; part = part.parent) yield part;
+  }
+
+  /**
+   * Yields all ops in this part, itself included, in their order. Never recursive: regions nest deeply.
+   * @returns {Generator<Part>}
+   */
+  *ops() {
+    /** @type {Part[]} */
+    const stack = [this];
+    for (let part = stack.pop(); part !== undefined; part = stack.pop()) {
+      if (part.kind === "op" || part.kind === "region") yield part;
+      for (let index = part.children.length - 1; index >= 0; index--) stack.push(part.children[index]);
+    }
+  }
+
+  /**
+   * Takes these parts out of their parent and into this one.
+   * @param {Part[]} parts
+   */
+  adopt(parts) {
+    for (const part of parts) part.parent = this;
+    this.children.push(...parts);
+  }
+}
+
+class Parts {
+  /** @param {ProgramData} data */
+  constructor(data) {
+    this.data = data;
+    this.root = new Part("", "run", "");
+    /** @type {Map<string, Part>} */
+    this.byId = new Map([["", this.root]]);
+    /** Of each stage the ops that stand elsewhere than in later stages. @type {Map<string, string>[]} */
+    this.moved = [];
+    this.placeOps();
+    const scopes = [...this.byId.values()].filter((part) => part.isGroup);
+    this.groupFans(scopes);
+    this.groupPrefixes();
+    for (const scope of scopes) this.groupRuns(scope);
+  }
+
+  /**
+   * Returns the part of an op at a stage.
+   * @param {number} stage
+   * @param {string} key
+   * @returns {Part}
+   */
+  of(stage, key) {
+    return /** @type {Part} */ (this.byId.get(this.moved[stage].get(key) ?? key));
+  }
+
+  /** Makes a part for each op, and for each other place that it has in an earlier stage. */
+  placeOps() {
+    const { data } = this;
+    /** @type {Map<Part, number>} */
+    const order = new Map();
+    /** The regions of each op. @type {Map<string, Set<string>>} */
+    const regions = new Map();
+    for (let stage = 0; stage <= data.last; stage++) {
+      for (const node of data.state(stage).nodes.values()) {
+        if (!node.parent) continue;
+        const known = regions.get(node.parent) ?? new Set();
+        regions.set(node.parent, known.add(node.region ?? ""));
+      }
+    }
+    /** @type {Map<string, lmc.Node> | undefined} */
+    let seen;
+    for (let stage = data.last; stage >= 0; stage--) {
+      const { nodes } = data.state(stage);
+      if (nodes === seen) {
+        this.moved[stage] = this.moved[stage + 1];
+        continue;
+      }
+      seen = nodes;
+      /** @type {Map<string, string>} */
+      const moved = (this.moved[stage] = new Map());
+      let position = 0;
+      for (const node of nodes.values()) {
+        const scope = this.scopeOf(stage, node, regions);
+        let part = this.byId.get(node.key);
+        if (part !== undefined && part.parent !== scope) {
+          const id = `${node.key}@${scope.id}`;
+          moved.set(node.key, id);
+          part = this.byId.get(id);
+          if (part === undefined) part = this.add(new Part(id, "op", node.key), scope);
+        } else if (part === undefined) {
+          part = this.add(new Part(node.key, "op", node.key), scope);
+        }
+        // An op that later stages do not have stands behind the one before it.
+        const known = order.get(part);
+        if (known === undefined) order.set(part, stage === data.last ? position + 1 : position + 1e-6);
+        position = known ?? /** @type {number} */ (order.get(part));
+      }
+    }
+    for (const part of this.byId.values()) {
+      if (part.kind === "op" && part.isGroup) part.kind = "region";
+      part.children.sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0));
+    }
+  }
+
+  /**
+   * @param {number} stage
+   * @param {lmc.Node} node
+   * @param {Map<string, Set<string>>} regions
+   * @returns {Part}
+   */
+  scopeOf(stage, node, regions) {
+    if (!node.parent) return this.root;
+    const around = this.of(stage, node.parent);
+    if (/** @type {Set<string>} */ (regions.get(node.parent)).size < 2) return around;
+    const id = `${around.id}/${node.region}`;
+    return this.byId.get(id) ?? this.add(new Part(id, "arm", node.parent, node.region ?? ""), around);
+  }
+
+  /**
+   * @param {Part} part
+   * @param {Part} parent
+   */
+  add(part, parent) {
+    this.byId.set(part.id, part);
+    parent.adopt([part]);
+    return part;
+  }
+
+  /**
+   * Ops that are a fan-out in any stage become one group.
+   * @param {Part[]} scopes
+   */
+  groupFans(scopes) {
+    /** @type {Map<Part, Part>} */
+    const first = new Map();
+    /** @type {(part: Part) => Part} */
+    const find = (part) => {
+      let at = part;
+      for (let up = first.get(at); up !== undefined; up = first.get(at)) at = up;
+      return at;
+    };
+    let seen;
+    for (let stage = this.data.last; stage >= 0; stage--) {
+      const { fans } = this.data.state(stage);
+      if (fans === seen) continue;
+      seen = fans;
+      for (const fan of fans) {
+        const parts = fan.map((key) => this.of(stage, key));
+        for (const part of parts) {
+          const [to, from] = [find(parts[0]), find(part)];
+          if (to !== from && to.parent === from.parent) first.set(from, to);
+        }
+      }
+    }
+    /** @type {Map<Part, Part[]>} */
+    const fans = new Map();
+    for (const scope of scopes) {
+      for (const part of scope.children) {
+        const to = find(part);
+        fans.set(to, [...(fans.get(to) ?? []), part]);
+      }
+    }
+    for (const members of fans.values()) if (members.length > 1) this.group("fan", members);
+  }
+
+  /**
+   * Puts parts of one parent into a group, at the place of the first.
+   * @param {PartKind} kind
+   * @param {Part[]} members
+   * @returns {Part}
+   */
+  group(kind, members) {
+    const parent = /** @type {Part} */ (members[0].parent);
+    const group = new Part(`${kind}:${members[0].id}`, kind, members[0].key);
+    this.byId.set(group.id, group);
+    const taken = new Set(members);
+    parent.children = parent.children.flatMap((part) => (part === members[0] ? [group] : taken.has(part) ? [] : [part]));
+    group.parent = parent;
+    group.adopt(members);
+    return group;
+  }
+
+  /** The ops on the ways from a shared prefix to its calls become one group. */
+  groupPrefixes() {
+    const { data } = this;
+    const { nodes } = data.state(data.last);
+    const prefills = new Set(data.prefixes.keys());
+    /** Context edges of the last stage. @type {Map<string, string[]>} */
+    const users = new Map();
+    for (const node of nodes.values()) {
+      for (const input of node.inputs ?? []) {
+        if (input.kind === "context") users.set(input.key, [...(users.get(input.key) ?? []), node.key]);
+      }
+    }
+    for (const prefix of data.prefixes.values()) {
+      const start = this.of(data.last, prefix.key);
+      const scope = /** @type {Part} */ (start.parent);
+      const below = new Set([prefix.key]);
+      for (const key of below) {
+        for (const user of users.get(key) ?? []) if (!prefills.has(user)) below.add(user);
+      }
+      const wanted = new Set((prefix.calls ?? []).filter((key) => below.has(key)));
+      for (const key of wanted) {
+        for (const input of nodes.get(key)?.inputs ?? []) {
+          if (input.kind === "context" && below.has(input.key)) wanted.add(input.key);
+        }
+      }
+      /** @type {Set<Part>} */
+      const members = new Set([start]);
+      for (const key of wanted) {
+        const part = this.of(data.last, key);
+        const inScope = part.parent === scope ? part : [...part.around()].find((each) => each.parent === scope);
+        if (inScope !== undefined && inScope.kind !== "prefix") members.add(inScope);
+      }
+      if (members.size > 1 && members.size < scope.children.length) {
+        this.group("prefix", scope.children.filter((part) => members.has(part)));
+      }
+    }
+  }
+
+  /**
+   * Ops that follow each other become groups where a block has very many.
+   * @param {Part} scope
+   */
+  groupRuns(scope) {
+    while (scope.children.length > MAX_CHILDREN) {
+      const size = Math.ceil(Math.sqrt(scope.children.length));
+      const children = [...scope.children];
+      for (let start = 0; start < children.length; start += size) {
+        const run = children.slice(start, start + size);
+        if (run.length > 1) this.group("run", run);
+      }
+    }
+  }
+
+  /**
+   * Returns the groups that are open at first: outer ones before inner ones, as many as stay readable. A fan-out stays
+   * one node.
+   * @returns {Set<string>}
+   */
+  openAtFirst() {
+    const open = new Set([""]);
+    let shown = this.root.children.length;
+    let level = this.root.children;
+    while (level.length > 0) {
+      /** @type {Part[]} */
+      const next = [];
+      for (const part of level) {
+        if (!part.isGroup || part.kind === "fan" || part.kind === "run") continue;
+        if (shown + part.children.length > MAX_OPEN) continue;
+        open.add(part.id);
+        shown += part.children.length;
+        next.push(...part.children);
+      }
+      level = next;
+    }
+    return open;
+  }
+}

@@ -1,0 +1,112 @@
+/** The pass slider: one position for each stage, its changes counted, and the remarks of its pass. */
+
+class Slider {
+  /** @param {Session} session */
+  constructor(session) {
+    this.session = session;
+    const { stages } = session.data.view;
+    this.input = /** @type {HTMLInputElement} */ (byId("slider"));
+    this.input.max = String(stages.length - 1);
+    this.input.addEventListener("input", () => session.show(Number(this.input.value)));
+    byId("slider-box").hidden = stages.length < 2;
+    // The arrow keys move the slider wherever they have no other use.
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+      if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.defaultPrevented) return;
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (target.closest("input, select, textarea, [role=tab], [role=tree]")) return;
+      event.preventDefault();
+      session.show(session.stage + (event.key === "ArrowLeft" ? -1 : 1));
+    });
+    session.on(["stage"], () => this.draw());
+    this.draw();
+  }
+
+  draw() {
+    const { session } = this;
+    const { view } = session.data;
+    const stage = view.stages[session.stage];
+    const title = `${stage.name}, ${session.stage + 1} of ${view.stages.length}`;
+    this.input.value = String(session.stage);
+    this.input.setAttribute("aria-valuetext", `${title}: ${this.changes().join(", ")}`);
+    byId("stage-name").textContent = title;
+    byId("stage-size").textContent = `${counted(stage.ops, "op")}, ${counted(stage.calls, "call")}`;
+    byId("stage-changes").replaceChildren(...this.counts());
+    byId("stage-remarks").replaceChildren(
+      ...(view.remarks ?? [])
+        .filter((remark) => remark.stage === session.stage)
+        .map((remark) => make("li", { class: remark.kind }, ...remarkContent(session, remark))),
+    );
+  }
+
+  /** @returns {[Mark, string[]][]} */
+  marked() {
+    const marks = this.session.data.marks(this.session.stage);
+    const kinds = /** @type {Mark[]} */ (["added", "changed", "removed"]);
+    return kinds.map((kind) => [kind, [...marks].filter(([, mark]) => mark === kind).map(([key]) => key)]);
+  }
+
+  changes() {
+    if (this.session.stage === 0) return ["the beginning"];
+    const found = this.marked().filter(([, keys]) => keys.length > 0);
+    return found.length === 0 ? ["no change"] : found.map(([mark, keys]) => `${number(keys.length)} ${mark}`);
+  }
+
+  /** @returns {Node[]} buttons that select what changed */
+  counts() {
+    const found = this.session.stage === 0 ? [] : this.marked().filter(([, keys]) => keys.length > 0);
+    if (found.length === 0) return [document.createTextNode(this.changes()[0])];
+    return found.map(([mark, keys]) =>
+      make(
+        "button",
+        { type: "button", class: `mark ${mark}`, title: "Select these ops", onclick: () => this.session.select(keys) },
+        `${MARK_SIGNS[mark]} ${number(keys.length)} ${mark}`,
+      ),
+    );
+  }
+}
+
+/**
+ * Returns a remark, with its line as a button.
+ * @param {Session} session
+ * @param {lmc.Remark} remark
+ * @returns {(Node | string)[]}
+ */
+function remarkContent(session, remark) {
+  const kind = remark.kind === "missed" ? "not possible: " : "";
+  const saved = [
+    remark.saved_tokens ? counted(remark.saved_tokens, "token") : "",
+    remark.saved_calls ? counted(remark.saved_calls, "call") : "",
+    remark.saved_steps ? counted(remark.saved_steps, "step") : "",
+  ].filter(Boolean);
+  return [
+    ...(remark.place ? [lineButton(session, remark.place), " "] : []),
+    make("span", { class: "prose" }, `${kind}${remark.message}${saved.length ? ` (saves ${saved.join(", ")})` : ""}`),
+  ];
+}
+
+/**
+ * Returns a button that shows a line and selects its ops.
+ * @param {Session} session
+ * @param {lmc.Place} place
+ */
+function lineButton(session, place) {
+  const show = () => {
+    session.select(keysAt(session, place), { reveal: true });
+    document.dispatchEvent(new CustomEvent("show-line", { detail: place }));
+  };
+  return make("button", { type: "button", class: "link", onclick: show }, session.data.placeText(place));
+}
+
+/**
+ * Returns the ops of a line at the shown stage.
+ * @param {Session} session
+ * @param {lmc.Place} place
+ * @returns {string[]}
+ */
+function keysAt(session, place) {
+  const nodes = [...session.data.shown(session.stage).values()];
+  return nodes
+    .filter((node) => node.place?.source === place.source && node.place.line === place.line)
+    .map((node) => node.key);
+}

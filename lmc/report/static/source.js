@@ -1,0 +1,201 @@
+/** The source files: a line selects its ops, and has its costs, breaks and hints. */
+
+class SourcePane {
+  /** @param {Session} session */
+  constructor(session) {
+    this.session = session;
+    this.list = byId("source-lines");
+    this.chooser = /** @type {HTMLSelectElement} */ (byId("source-file"));
+    this.current = 0;
+    /** The lines of a file that have ops. @type {{index: number, lines: Set<number>} | undefined} */
+    this.known = undefined;
+    const { sources } = session.data.view;
+    for (const [index, source] of sources.entries()) {
+      this.chooser.append(make("option", { value: index }, source.file));
+    }
+    this.chooser.addEventListener("change", () => this.show(Number(this.chooser.value)));
+    session.on(["selection"], () => this.mark(true));
+    session.on(["stage"], () => this.mark(false));
+    document.addEventListener("show-line", (event) => {
+      const place = /** @type {CustomEvent<lmc.Place>} */ (event).detail;
+      this.show(place.source);
+      this.scrollTo(place.line);
+    });
+    rove(this.list, "button.number");
+    this.list.addEventListener("click", (event) => {
+      const row = /** @type {HTMLElement} */ (event.target).closest("[data-line]");
+      if (row === null || String(getSelection()) !== "") return;
+      const line = Number(/** @type {HTMLElement} */ (row).dataset.line);
+      this.session.select(keysAt(this.session, { source: this.current, line }), { reveal: true });
+      document.dispatchEvent(new CustomEvent("go-to-selection"));
+    });
+    const heaviest = sources.findIndex((_, index) => (session.data.view.lines ?? []).some((cost) => cost.place.source === index));
+    byId("source-pane").hidden = sources.length === 0;
+    if (sources.length > 0) this.show(Math.max(heaviest, 0), true);
+  }
+
+  /**
+   * Shows a file.
+   * @param {number} index
+   * @param {boolean} [again]
+   */
+  show(index, again = false) {
+    if (index === this.current && !again) return;
+    this.current = index;
+    this.chooser.value = String(index);
+    const { view } = this.session.data;
+    const source = view.sources[index];
+    const first = source.first ?? 1;
+    const costs = new Map((view.lines ?? []).filter((cost) => cost.place.source === index).map((cost) => [cost.place.line, cost]));
+    const largest = Math.max(0, ...[...costs.values()].map(weight));
+    /** @type {Map<number, HTMLElement[]>} */
+    const notes = new Map();
+    /** @type {(place: lmc.Place | null | undefined, note: HTMLElement) => void} */
+    const add = (place, note) => {
+      if (place?.source === index) notes.set(place.line, [...(notes.get(place.line) ?? []), note]);
+    };
+    for (const each of view.breaks ?? []) {
+      add(each.place, make("div", { class: "note break" }, make("strong", {}, "graph break: "), `${each.cause} `, make("em", {}, `Remedy: ${each.remedy}`)));
+    }
+    for (const each of view.hints ?? []) add(each.place, make("div", { class: "note hint" }, make("strong", {}, "hint: "), each.message));
+    const lines = source.lines ?? [];
+    this.list.replaceChildren();
+    byId("source-none").hidden = lines.length > 0;
+    if (lines.length === 0) {
+      const all = [...new Set([...costs.keys(), ...notes.keys(), ...this.linesWithOps(index)])].sort((a, b) => a - b);
+      fill(this.list, all.length, 400, (at) => this.line(all[at], "", costs.get(all[at]), largest, notes.get(all[at])), () => this.current === index);
+    } else {
+      fill(
+        this.list,
+        lines.length,
+        400,
+        (at) => this.line(first + at, lines[at], costs.get(first + at), largest, notes.get(first + at)),
+        () => this.current === index,
+      );
+    }
+    setTimeout(() => this.mark(false));
+  }
+
+  /**
+   * The lines of a file that have ops in any stage.
+   * @param {number} index
+   */
+  linesWithOps(index) {
+    /** @type {Set<number>} */
+    const lines = new Set();
+    for (let stage = 0; stage <= this.session.data.last; stage++) {
+      for (const node of this.session.data.state(stage).nodes.values()) {
+        if (node.place?.source === index) lines.add(node.place.line);
+      }
+    }
+    return lines;
+  }
+
+  /**
+   * @param {number} line
+   * @param {string} text
+   * @param {lmc.LineCost | undefined} cost
+   * @param {number} largest
+   * @param {HTMLElement[]} [notes]
+   */
+  line(line, text, cost, largest, notes = []) {
+    const hasOps = this.opLines(this.current).has(line);
+    const said = cost === undefined ? "" : costText(cost);
+    const bar = make("span", { class: "bar" });
+    bar.style.width = cost === undefined || largest === 0 ? "0" : `${Math.max((weight(cost) / largest) * 100, 4)}%`;
+    const label = `line ${line}${said ? `: ${said}` : ""}`;
+    const mark = hasOps
+      ? make("button", { type: "button", class: "number", tabindex: this.firstLine(line) ? 0 : -1, "aria-label": label }, String(line))
+      : make("span", { class: "number" }, String(line));
+    const row = make(
+      "div",
+      { class: "line", "data-line": line },
+      mark,
+      make("span", { class: "cost", title: said || null }, bar, make("span", {}, cost === undefined ? "" : shortCost(cost))),
+      make("code", {}, text || " "),
+    );
+    return make("div", { class: "source-line" }, row, ...notes);
+  }
+
+  /** @param {number} index */
+  opLines(index) {
+    if (this.known?.index !== index) this.known = { index, lines: this.linesWithOps(index) };
+    return this.known.lines;
+  }
+
+  /** @param {number} line */
+  firstLine(line) {
+    return line === Math.min(...this.opLines(this.current));
+  }
+
+  /**
+   * Marks the lines of the selected ops.
+   * @param {boolean} scroll
+   */
+  mark(scroll) {
+    /** @type {Set<number>} */
+    const lines = new Set();
+    /** @type {lmc.Place | undefined} */
+    let first;
+    for (const key of this.session.selected) {
+      const place = this.session.nodeOf(key)?.place;
+      if (!place) continue;
+      first ??= place;
+      if (scroll && first === place) this.show(place.source);
+      if (place.source === this.current) lines.add(place.line);
+    }
+    for (const row of this.list.querySelectorAll(".line")) {
+      const isSelected = lines.has(Number(/** @type {HTMLElement} */ (row).dataset.line));
+      row.classList.toggle("selected", isSelected);
+      row.querySelector("button")?.setAttribute("aria-pressed", String(isSelected));
+    }
+    if (scroll && first !== undefined) this.scrollTo(first.line);
+  }
+
+  /** @param {number} line */
+  scrollTo(line) {
+    const row = this.list.querySelector(`[data-line="${line}"]`);
+    if (row === null) return;
+    const box = byId("source-scroll");
+    const [inner, outer] = [row.getBoundingClientRect(), box.getBoundingClientRect()];
+    if (inner.top < outer.top || inner.bottom > outer.bottom) {
+      box.scrollTop += inner.top - outer.top - outer.height / 3;
+    }
+  }
+}
+
+/** @param {lmc.LineCost} cost */
+function weight(cost) {
+  return (cost.planned ? cost.planned.prompt : cost.prompt.known) ?? 0;
+}
+
+/** @param {lmc.LineCost} cost */
+function shortCost(cost) {
+  if (cost.planned) return `${number(cost.planned.prompt ?? 0)} → ${number(cost.planned.output ?? 0)}`;
+  return `${number(cost.prompt.known ?? 0)}${cost.prompt.texts ? "+" : ""} → ${number(cost.output ?? 0)}`;
+}
+
+/** @param {lmc.LineCost} cost */
+function costText(cost) {
+  const parts = [`${counted(cost.calls, "call")} of an instance, ${tokensText(cost.prompt)} in, at most ${number(cost.output ?? 0)} out`];
+  if (cost.planned) parts.push(`planned: ${plannedText(cost.planned)}`);
+  if (cost.measured) parts.push(`measured: ${measuredText(cost.measured)}`);
+  return parts.join("; ");
+}
+
+/** @param {lmc.Planned} planned */
+function plannedText(planned) {
+  return (
+    `${counted(planned.requests ?? 0, "request")}, ${counted(planned.prompt ?? 0, "prompt token")}, ` +
+    `${number(planned.cached ?? 0)} of them cached, ${counted(planned.output ?? 0, "output token")}`
+  );
+}
+
+/** @param {lmc.Measured} measured */
+function measuredText(measured) {
+  const p50 = measured.p50 === undefined || measured.p50 === null ? "" : `, median ${number(measured.p50)}`;
+  return (
+    `${counted(measured.requests, "request")}, ${counted(measured.prompt, "prompt token")}, ${number(measured.cached)} of them cached, ` +
+    `${counted(measured.output, "output token")}${p50}, longest ${number(measured.longest ?? 0)}, ${number(measured.seconds)} s`
+  );
+}

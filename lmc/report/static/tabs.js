@@ -1,0 +1,34 @@
+/** The tabs of the middle: one panel is in view. */
+
+class Tabs {
+  /**
+   * @param {string[]} names those that have data
+   * @param {(name: string) => void} onShow
+   */
+  constructor(names, onShow) {
+    this.onShow = onShow;
+    this.list = byId("tabs");
+    for (const tab of this.all()) tab.hidden = !names.includes(tab.dataset.tab ?? "");
+    rove(this.list, "[role=tab]:not([hidden])", { previous: "ArrowLeft", next: "ArrowRight" });
+    this.list.addEventListener("focusin", (event) => this.show(/** @type {HTMLElement} */ (event.target).dataset.tab ?? ""));
+    this.list.addEventListener("click", (event) => {
+      const tab = /** @type {HTMLElement} */ (event.target).closest("[role=tab]");
+      if (tab !== null) this.show(/** @type {HTMLElement} */ (tab).dataset.tab ?? "");
+    });
+  }
+
+  all() {
+    return /** @type {HTMLElement[]} */ ([...this.list.querySelectorAll("[role=tab]")]);
+  }
+
+  /** @param {string} name */
+  show(name) {
+    for (const tab of this.all()) {
+      const isShown = tab.dataset.tab === name;
+      tab.setAttribute("aria-selected", String(isShown));
+      tab.tabIndex = isShown ? 0 : -1;
+      byId(`panel-${tab.dataset.tab}`).hidden = !isShown;
+    }
+    this.onShow(name);
+  }
+}

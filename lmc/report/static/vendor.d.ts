@@ -1,0 +1,2 @@
+/** The libraries of vendor.js. */
+declare const vendor: { cytoscape: any; dagre: any };

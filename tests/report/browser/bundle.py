@@ -1,0 +1,51 @@
+"""The libraries of the page in one file: ``python -m tests.report.browser.bundle`` writes it.
+
+``npm ci`` in this folder installs them (``make browser``).
+"""
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from lmc.report.page import STATIC
+
+TOOLS = Path(__file__).parent / "node_modules"
+LIBRARIES = ("cytoscape", "@dagrejs/dagre", "@dagrejs/graphlib")
+ENTRY = 'import cytoscape from "cytoscape"; import dagre from "@dagrejs/dagre"; export { cytoscape, dagre };\n'
+VENDOR = STATIC / "vendor.js"
+
+
+def bundle() -> str:
+    """Return the libraries, minified, with their licences before them."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "vendor.js"
+        subprocess.run(
+            [TOOLS / ".bin" / "esbuild", "--bundle", "--minify", "--format=iife", "--global-name=vendor"]
+            + ["--target=es2020", "--charset=ascii", "--legal-comments=none", f"--outfile={out}", "--log-level=error"],
+            input=ENTRY,
+            text=True,
+            cwd=TOOLS.parent,
+            check=True,
+        )
+        code = out.read_text(encoding="ascii")
+    found = f"{''.join(map(_licence, LIBRARIES))}{code}"
+    assert not [word for word in ("</script", "<!--", "*/*/") if word in found.lower()], "HTML would end the script"
+    return found
+
+
+def _licence(name: str) -> str:
+    folder = TOOLS / name
+    text = (folder / "LICENSE").read_text(encoding="utf-8").strip().replace("*/", "* /")
+    text = text.encode("ascii", "replace").decode("ascii")
+    version = subprocess.run(
+        ["node", "-p", f"require('./{folder.relative_to(TOOLS.parent)}/package.json').version"],
+        cwd=TOOLS.parent,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    return f"/*! {name} {version}\n\n{text}\n*/\n"
+
+
+if __name__ == "__main__":
+    VENDOR.write_text(bundle(), encoding="ascii")
