@@ -24,8 +24,8 @@ from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 from tests.report.golden import FILES, SCHEMA, TYPES, texts
 from tests.report.programs import Case
-from tests.report.typescript import declarations
 from tests.report.test_safety import check_forms
+from tests.report.typescript import declarations
 
 MAX_OPS = 2_000
 ROOM = Room(driver.schedule.HOLDS_ALL, 256)

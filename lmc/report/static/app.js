@@ -63,6 +63,8 @@ function start(view) {
   tabs.show("graph");
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => session.changed("theme"));
   void graph.arrange().then(() => document.body.setAttribute("data-ready", ""));
+  return { session, graph, timeline };
 }
 
-start(JSON.parse(byId("data").textContent ?? ""));
+/** For the console of the browser. */
+const app = start(JSON.parse(byId("data").textContent ?? ""));

@@ -6,6 +6,8 @@ const MAX_UNFOLDED = 1500;
 /** Labels are too small below this. */
 const MIN_READABLE = 0.6;
 const ZOOM = 0.85;
+/** Edges at one end that are drawn faintly. */
+const MANY_EDGES = 12;
 
 class Graph {
   /**
@@ -52,10 +54,10 @@ class Graph {
   listen() {
     this.cy.on("tap", (/** @type {any} */ event) => {
       if (event.target === this.cy) this.session.select([]);
-      else if (event.target.isNode()) this.choose(event.target.id());
+      else if (event.target.isNode()) this.choose(event.target.data("part"));
       this.box.focus({ preventScroll: true });
     });
-    this.cy.on("dbltap", "node", (/** @type {any} */ event) => this.toggle(event.target.id()));
+    this.cy.on("dbltap", "node", (/** @type {any} */ event) => this.toggle(event.target.data("part")));
     this.box.addEventListener("keydown", (event) => this.onKey(event));
     new ResizeObserver(() => {
       this.cy.resize();
@@ -268,9 +270,13 @@ class Graph {
         data: {
           id: `p:${id}`,
           part: id,
+          // Around a removed op stands the region that held it, which may be elsewhere by now.
+          op: (part.kind === "op" || part.kind === "region") && session.partOf(part.key) === part && shown.has(part.key) ? part.key : "",
           label: lines.join("\n"),
           width: spot.width,
           height: spot.height,
+          // The title of an open group stands at the left, where no edge comes in.
+          titleShift: (labels.width(lines[0], label.font, label.bold) - spot.width) / 2 + 10,
           font: label.font,
           weight: label.bold ? "bold" : "normal",
           fill: colour.fill,
@@ -317,10 +323,16 @@ class Graph {
         }
       }
     }
+    /** The edges of each end. @type {Map<string, number>} */
+    const degrees = new Map();
+    for (const { source, target } of found.values()) {
+      for (const end of [`${source}>`, `>${target}`]) degrees.set(end, (degrees.get(end) ?? 0) + 1);
+    }
     return [...found].map(([id, { source, target, kind, critical }]) => {
       const bends = this.bendsOf(source, target);
       const end = this.labels.kindOf(/** @type {Visible} */ (visible.get(target)).part, shown.get(target));
-      const isFaint = end === "hint" || end === "end";
+      const most = Math.max(degrees.get(`${source}>`) ?? 0, degrees.get(`>${target}`) ?? 0);
+      const isFaint = end === "hint" || end === "end" || most > MANY_EDGES;
       return {
         group: "edges",
         data: { id: `e:${id}`, source: `p:${source}`, target: `p:${target}`, ...bends },
@@ -465,7 +477,7 @@ class Graph {
       },
       {
         selector: "node.open",
-        style: { "text-valign": "top", "text-margin-y": 20, "background-opacity": 0.5, "z-index": 0 },
+        style: { "text-valign": "top", "text-margin-y": 20, "text-margin-x": "data(titleShift)", "background-opacity": 0.5, "z-index": 0 },
       },
       { selector: "node.tool", style: { shape: "cut-rectangle" } },
       { selector: "node.prefix", style: { shape: "barrel" } },
@@ -499,7 +511,7 @@ class Graph {
           "edge-distances": "node-position",
         },
       },
-      { selector: "edge.faint", style: { opacity: 0.45, width: 1 } },
+      { selector: "edge.faint", style: { opacity: 0.35, width: 1 } },
       { selector: "edge.value", style: { "line-style": "dashed", "line-dash-pattern": [6, 3] } },
       { selector: "edge.order", style: { "line-style": "dotted", width: 1 } },
       {

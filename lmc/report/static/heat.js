@@ -136,9 +136,9 @@ class Heat {
       );
       if (node.recomputed) group.append(makeSvg("rect", { x, y, width, height, class: "recomputed", fill: "url(#hatch)" }));
       if (width > 60) {
-        const words = node.folded ? `${counted(node.folded, "part")} more, ${counted(node.tokens, "token")}` : (node.text ?? "").replace(/\s+/gu, " ");
+        const words = this.wordsOf(index);
         const letters = Math.floor((width - 8) / 6.6);
-        group.append(makeSvg("text", { x: x + 4, y: y + Math.min(height / 2, 200) + 4 }, words.length > letters ? `${words.slice(0, letters - 1)}…` : words));
+        group.append(makeSvg("text", { x: x + 4, y: y + Math.min(height / 2, 200) + 4 }, words.slice(0, letters)));
       }
       svg.append(group);
     }
@@ -152,11 +152,20 @@ class Heat {
     this.mark();
   }
 
+  /**
+   * Returns the text of a part in one line.
+   * @param {number} index
+   */
+  wordsOf(index) {
+    const { folded, text } = this.plan.prompts[index];
+    return folded ? `${counted(folded, "part")} folded` : (text ?? "").replace(/\s+/gu, " ").trim();
+  }
+
   /** @param {number} index */
   textOf(index) {
     const node = this.plan.prompts[index];
     const parts = [
-      node.folded ? `${counted(node.folded, "part")} folded` : (node.text ?? ""),
+      this.wordsOf(index),
       counted(node.tokens, "token"),
       `in ${counted(node.requests, "prompt")}`,
       `${number(node.computed ?? 0)} computed`,

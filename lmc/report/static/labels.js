@@ -40,8 +40,7 @@ class Labels {
     const { data } = this.session;
     const node = data.shown(stage).get(part.isGroup && part.kind !== "region" && part.kind !== "arm" ? (keys[0] ?? part.key) : part.key);
     const kind = this.kindOf(part, node);
-    const isMain = kind === "call" || kind === "prefix";
-    const font = isMain ? 14 : kind === "hint" || kind === "end" ? 10 : 12;
+    const font = kind === "call" ? 14 : kind === "hint" || kind === "end" ? 10 : 12;
     const title = this.titleOf(part, stage, keys, node);
     const sign = part.isGroup ? (isOpen ? "▾ " : "▸ ") : "";
     if (isOpen) return { lines: [sign + title], font: 12, bold: true };
@@ -120,7 +119,8 @@ class Labels {
     }
     const { lines, font, bold } = this.of(part, stage + 1, keys, false);
     const width = Math.max(...lines.map((line) => this.width(`${line} + `, font, bold)));
-    return { width: Math.ceil(width) + 18, height: Math.ceil(lines.length * font * 1.3) + (bold ? 18 : 10) };
+    const isBreak = data.state(stage + 1).nodes.get(part.key)?.kind === "break";
+    return { width: Math.ceil(width) + (isBreak ? 60 : 18), height: Math.ceil(lines.length * font * 1.3) + (bold ? 18 : 10) };
   }
 
   /**

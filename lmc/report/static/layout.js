@@ -25,6 +25,51 @@ const TITLE = 24;
  */
 function layOut(dagre, piece) {
   const gap = 18;
+  const fewest = 9;
+  const tallest = 120;
+  // Many nodes with the same sources and targets stand in a grid, which dagre has as one node.
+  /** @type {Map<string, {before: string[], behind: string[]}>} */
+  const beside = new Map(piece.boxes.map((box) => [box.id, { before: [], behind: [] }]));
+  for (const [source, target] of piece.edges) {
+    beside.get(target)?.before.push(source);
+    beside.get(source)?.behind.push(target);
+  }
+  /** @type {Map<string, Box[]>} */
+  const alike = new Map();
+  for (const box of piece.boxes) {
+    const { before, behind } = /** @type {{before: string[], behind: string[]}} */ (beside.get(box.id));
+    const key = before.length + behind.length > 0 && box.height < tallest ? `${before.sort().join()}\n\n${behind.sort().join()}` : box.id;
+    const known = alike.get(key);
+    if (known === undefined) alike.set(key, [box]);
+    else known.push(box);
+  }
+  /** @type {Map<string, {id: string, x: number, y: number}>} */
+  const inGrid = new Map();
+  /** @type {Box[]} */
+  const all = [];
+  for (const boxes of alike.values()) {
+    if (boxes.length < fewest) {
+      all.push(...boxes);
+      continue;
+    }
+    const width = Math.max(...boxes.map((box) => box.width)) + gap;
+    const height = Math.max(...boxes.map((box) => box.height)) + gap;
+    const columns = Math.max(1, Math.round(Math.sqrt((boxes.length * 1.6 * height) / width)));
+    const rows = Math.ceil(boxes.length / columns);
+    const { id } = boxes[0];
+    for (const [index, box] of boxes.entries()) {
+      const x = ((index % columns) + 0.5 - columns / 2) * width;
+      inGrid.set(box.id, { id, x, y: (Math.floor(index / columns) + 0.5 - rows / 2) * height });
+    }
+    all.push({ id, width: columns * width, height: rows * height });
+  }
+  const nameOf = (/** @type {string} */ id) => inGrid.get(id)?.id ?? id;
+  /** @type {Map<string, [string, string]>} */
+  const edges = new Map();
+  for (const [source, target] of piece.edges) {
+    const edge = /** @type {[string, string]} */ ([nameOf(source), nameOf(target)]);
+    edges.set(edge.join("\n"), edge);
+  }
   /** @type {Map<string, string>} */
   const above = new Map();
   /** @type {(id: string) => string} */
@@ -34,13 +79,13 @@ function layOut(dagre, piece) {
     if (at !== id) above.set(id, at);
     return at;
   };
-  for (const [source, target] of piece.edges) {
+  for (const [source, target] of edges.values()) {
     const [a, b] = [find(source), find(target)];
     if (a !== b) above.set(b, a);
   }
   /** @type {Map<string, Box[]>} */
   const connected = new Map();
-  for (const box of piece.boxes) {
+  for (const box of all) {
     const root = find(box.id);
     const known = connected.get(root);
     if (known === undefined) connected.set(root, [box]);
@@ -59,13 +104,13 @@ function layOut(dagre, piece) {
     graph.setGraph({ rankdir: "TB", nodesep: gap, edgesep: 8, ranksep: 34, ranker });
     graph.setDefaultEdgeLabel(() => ({}));
     for (const box of boxes) graph.setNode(box.id, { width: box.width, height: box.height });
-    for (const [source, target] of piece.edges) if (find(source) === root) graph.setEdge(source, target);
+    for (const [source, target] of edges.values()) if (find(source) === root) graph.setEdge(source, target);
     dagre.layout(graph);
     const size = graph.graph();
     /** @type {[string, number, number][]} */
     const places = boxes.map((box) => [box.id, graph.node(box.id).x, graph.node(box.id).y]);
     /** @type {[string, Points][]} */
-    const routes = piece.edges
+    const routes = [...edges.values()]
       .filter(([source]) => find(source) === root)
       .map(([source, target]) => [
         `${source}\n${target}`,
@@ -89,7 +134,30 @@ function layOut(dagre, piece) {
     x += island.width + 2 * gap;
     row = Math.max(row, island.height);
   }
-  return { width, height: y + row, places, routes };
+  if (inGrid.size === 0) return { width, height: y + row, places, routes };
+  const centres = new Map(places.map(([id, left, top]) => [id, [left, top]]));
+  const heights = new Map(piece.boxes.map((box) => [box.id, box.height]));
+  /** Returns a point in the middle of a node, or of its upper (-1) or lower (1) side. */
+  const pointOf = (/** @type {string} */ id, side = 0) => {
+    const cell = inGrid.get(id);
+    const [left, top] = /** @type {[number, number]} */ (centres.get(cell?.id ?? id));
+    const down = (side * /** @type {number} */ (heights.get(id))) / 2;
+    return /** @type {[number, number]} */ ([left + (cell?.x ?? 0), top + (cell?.y ?? 0) + down]);
+  };
+  const known = new Map(routes);
+  return {
+    width,
+    height: y + row,
+    places: piece.boxes.map((box) => [box.id, ...pointOf(box.id)]),
+    routes: piece.edges.map(([source, target]) => [
+      `${source}\n${target}`,
+      [
+        ...(inGrid.has(source) ? [pointOf(source, 1)] : []),
+        .../** @type {Points} */ (known.get(`${nameOf(source)}\n${nameOf(target)}`)),
+        ...(inGrid.has(target) ? [pointOf(target, -1)] : []),
+      ],
+    ]),
+  };
 }
 
 /** Lays pieces out in a worker; where the browser allows none, here, with a pause between pieces. */

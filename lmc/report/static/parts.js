@@ -11,7 +11,7 @@
  *   between a shared prefix and its calls; run: ops that follow each other, where there are very many
  */
 
-const MAX_CHILDREN = 500;
+const MAX_CHILDREN = 600;
 /** Nodes that are open at first. */
 const MAX_OPEN = 150;
 
@@ -67,6 +67,19 @@ class Part {
     for (const part of parts) part.parent = this;
     this.children.push(...parts);
   }
+}
+
+/**
+ * Returns the part of a scope that is a part or holds it, or null if the scope does not hold it.
+ * @param {Part} scope
+ * @param {Part} part
+ * @returns {Part | null}
+ */
+function childOf(scope, part) {
+  /** @type {Part | null} */
+  let at = part;
+  while (at !== null && at.parent !== scope) at = at.parent;
+  return at;
 }
 
 class Parts {
@@ -234,7 +247,8 @@ class Parts {
         if (input.kind === "context") users.set(input.key, [...(users.get(input.key) ?? []), node.key]);
       }
     }
-    for (const prefix of data.prefixes.values()) {
+    // A prefix before another one is grouped after it, and may hold its group.
+    for (const prefix of [...data.prefixes.values()].reverse()) {
       const start = this.of(data.last, prefix.key);
       const scope = /** @type {Part} */ (start.parent);
       const below = new Set([prefix.key]);
@@ -250,14 +264,46 @@ class Parts {
       /** @type {Set<Part>} */
       const members = new Set([start]);
       for (const key of wanted) {
-        const part = this.of(data.last, key);
-        const inScope = part.parent === scope ? part : [...part.around()].find((each) => each.parent === scope);
-        if (inScope !== undefined && inScope.kind !== "prefix") members.add(inScope);
+        const inScope = childOf(scope, this.of(data.last, key));
+        if (inScope !== null) members.add(inScope);
       }
+      for (const part of this.between(scope, members)) members.add(part);
       if (members.size > 1 && members.size < scope.children.length) {
         this.group("prefix", scope.children.filter((part) => members.has(part)));
       }
     }
+  }
+
+  /**
+   * Returns the parts of a scope that wait for some of its members while others wait for them. A group without them
+   * would have to stand both before and behind them.
+   * @param {Part} scope
+   * @param {Set<Part>} members
+   */
+  between(scope, members) {
+    const { data } = this;
+    /** @type {Map<Part, Set<Part>>} */
+    const sources = new Map();
+    /** @type {Map<Part, Set<Part>>} */
+    const targets = new Map();
+    for (const op of scope.ops()) {
+      const target = childOf(scope, op);
+      if (target === null) continue;
+      for (const input of data.state(data.last).nodes.get(op.key)?.inputs ?? []) {
+        const source = childOf(scope, this.of(data.last, input.key));
+        if (source === null || source === target) continue;
+        sources.set(target, (sources.get(target) ?? new Set()).add(source));
+        targets.set(source, (targets.get(source) ?? new Set()).add(target));
+      }
+    }
+    /** @type {(next: Map<Part, Set<Part>>) => Set<Part>} */
+    const reached = (next) => {
+      const found = new Set(members);
+      for (const part of found) for (const each of next.get(part) ?? []) found.add(each);
+      return found;
+    };
+    const before = reached(sources);
+    return [...reached(targets)].filter((part) => before.has(part));
   }
 
   /**

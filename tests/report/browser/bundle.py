@@ -19,9 +19,16 @@ def bundle() -> str:
     """Return the libraries, minified, with their licences before them."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "vendor.js"
+        options = ["--bundle", "--minify", "--format=iife", "--global-name=vendor", "--target=es2020"]
         subprocess.run(
-            [TOOLS / ".bin" / "esbuild", "--bundle", "--minify", "--format=iife", "--global-name=vendor"]
-            + ["--target=es2020", "--charset=ascii", "--legal-comments=none", f"--outfile={out}", "--log-level=error"],
+            [
+                TOOLS / ".bin" / "esbuild",
+                *options,
+                "--charset=ascii",
+                "--legal-comments=none",
+                "--log-level=error",
+                f"--outfile={out}",
+            ],
             input=ENTRY,
             text=True,
             cwd=TOOLS.parent,

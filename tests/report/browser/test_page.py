@@ -1,0 +1,456 @@
+"""The page in a browser, on the examples and on generated modules."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lmc import driver
+from lmc.driver.commands.view import Room, View
+from lmc.report.replay import state_at
+from tests.examples.cases import EXAMPLES
+from tests.project.layers import REPOSITORY
+from tests.report.browser.bundle import TOOLS
+from tests.report.golden import BROKEN
+from tests.report.programs import TOY, Case
+from tests.report.test_forms import large
+from tests.report.test_safety import HOSTILE, module_of, program_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Show = Callable[..., "Page"]
+ROOM = Room(driver.schedule.HOLDS_ALL, 256)
+UNFOLD = (
+    "async () => { app.graph.unfoldAll(); await new Promise((done) => setTimeout(done)); await app.graph.arrange(); }"
+)
+DRAWN = """() => Object.fromEntries(["added", "changed", "removed"].map((mark) => [mark,
+  app.graph.cy.nodes("." + mark).map((node) => node.data("op")).filter(Boolean).sort()]))"""
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+
+
+def view_of(name: str, folder: Path) -> View:
+    if name == "broken":
+        return driver.view.run(BROKEN, TOY, [], room=ROOM)
+    return Case.of(name, folder).view()
+
+
+def module_view(text: str, folder: Path) -> View:
+    file = folder / "m.lmir"
+    file.write_text(text, encoding="utf-8", errors="surrogatepass")
+    return driver.view.run(str(file), {}, [], room=ROOM)
+
+
+def tabs_of(page: "Page") -> list[str]:
+    return page.eval_on_selector_all("[role=tab]:not([hidden])", "(tabs) => tabs.map((tab) => tab.dataset.tab)")
+
+
+def axe(page: "Page") -> list[str]:
+    """Return the rules of axe-core that the page breaks, with the first element of each."""
+    page.evaluate((TOOLS / "axe-core" / "axe.min.js").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = page.evaluate("async () => (await axe.run()).violations")
+    return [f"{each['id']}: {each['nodes'][0]['html'][:200]} {each['nodes'][0]['failureSummary']}" for each in found]
+
+
+def node_at(page: "Page", key: str) -> dict[str, float]:
+    """Return the place of an op on the screen."""
+    return page.evaluate(
+        """(key) => { const at = app.graph.cy.getElementById("p:" + key).renderedPosition();
+        const box = document.getElementById("graph").getBoundingClientRect(); return {x: box.x + at.x, y: box.y + at.y}; }""",
+        key,
+    )
+
+
+@pytest.mark.parametrize("name", [*sorted(EXAMPLES), "broken"])
+def test_examples(name: str, show: Show, tmp_path: Path) -> None:
+    """Every tab has its content, and the slider changes exactly the ops that the data list."""
+    view = view_of(name, tmp_path)
+    page = show(view)
+    expected = {"graph", "list", "calls", "ir", "passes"} | ({"heat", "timeline"} if view.plan else set())
+    assert set(tabs_of(page)) - {"constraints"} == expected
+    assert ("constraints" in tabs_of(page)) == bool(view.constraints)
+    for tab in tabs_of(page):
+        page.click(f"#tab-{tab}")
+        panel = page.locator(f"#panel-{tab}")
+        assert panel.is_visible()
+        if tab not in ("graph", "timeline"):
+            page.wait_for_function("(tab) => document.getElementById(`panel-${tab}`).innerText.trim()", arg=tab)
+    page.click("#tab-ir")
+    page.evaluate("document.activeElement.blur()")
+    page.evaluate(UNFOLD)
+    for number in reversed(range(len(view.stages))):
+        stage = view.stages[number]
+        state = state_at(view, number)
+        shown = page.evaluate("() => app.graph.cy.nodes().map((node) => node.data('op')).filter(Boolean).sort()")
+        assert shown == sorted([*state.nodes, *stage.removed])
+        drawn = page.evaluate(DRAWN)
+        want = {"added": [node.key for node in stage.added], "changed": [node.key for node in stage.changed]}
+        want["removed"] = list(stage.removed)
+        assert drawn == {mark: sorted(keys) if number else [] for mark, keys in want.items()}
+        counts = page.locator("#stage-changes").inner_text()
+        assert all(f"{len(keys)} {mark}" in counts for mark, keys in want.items() if keys and number)
+        remarks = page.locator("#stage-remarks li").all_inner_texts()
+        messages = [remark.message for remark in view.remarks if remark.stage == number]
+        assert len(remarks) == len(messages)
+        assert all(message in remark for message, remark in zip(messages, remarks, strict=True))
+        page.wait_for_function(
+            "(count) => document.querySelectorAll('#ir-lines .line:not(.removed)').length === count",
+            arg=len(state.text),
+        )
+        lines = page.eval_on_selector_all(
+            "#ir-lines .line:not(.removed) code", "(all) => all.map((one) => one.textContent)"
+        )
+        assert [line.strip() for line in lines] == [line.strip() for line in state.text]
+        page.keyboard.press("ArrowLeft")
+    assert page.locator("#slider").input_value() == "0"
+
+
+@pytest.mark.parametrize("name", ["judge", "react", "broken"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_stands_in_the_way_of_anyone(name: str, scheme: str, show: Show, tmp_path: Path) -> None:
+    """axe-core finds nothing, in any tab, with and without a selection, wide and at 200 % zoom."""
+    page = show(view_of(name, tmp_path), scheme)
+    for tab in tabs_of(page):
+        page.click(f"#tab-{tab}")
+        assert axe(page) == []
+    page.click("#tab-list")
+    page.click("#outline .item.call")
+    assert axe(page) == []
+    page.set_viewport_size({"width": 750, "height": 450})
+    assert axe(page) == []
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 750
+
+
+def test_an_op_selects_its_line_and_a_line_its_ops(show: Show, tmp_path: Path) -> None:
+    view = view_of("judge", tmp_path)
+    page = show(view)
+    page.evaluate(UNFOLD)
+    for call in view.calls:
+        node = state_at(view, -1).nodes[call.key]
+        page.evaluate(
+            "(key) => { app.session.select([key]); app.graph.goToSelection(); app.session.select([]); }", call.key
+        )
+        at = node_at(page, call.key)
+        page.mouse.click(at["x"], at["y"])
+        assert node.place is not None
+        selected = page.eval_on_selector_all(
+            ".line.selected[data-line]", "(all) => all.map((one) => Number(one.dataset.line))"
+        )
+        assert selected == [node.place.line]
+        assert page.locator("#selection h3").inner_text() == node.label
+        assert page.evaluate("[...app.session.selected]") == [call.key]
+    for line in {node.place.line for node in state_at(view, -1).nodes.values() if node.place}:
+        page.click(f"#source-lines [data-line='{line}'] button.number")
+        want = [node.key for node in state_at(view, -1).nodes.values() if node.place and node.place.line == line]
+        assert page.evaluate("[...app.session.selected]") == want
+        drawn = page.evaluate("app.graph.cy.nodes('.selected').map((node) => node.data('part'))")
+        assert sorted(drawn) == sorted(want)
+
+
+def test_breaks_stand_at_their_lines(show: Show, tmp_path: Path) -> None:
+    view = view_of("broken", tmp_path)
+    page = show(view)
+    [entry] = view.breaks
+    assert entry.place is not None
+    note = page.locator(f".source-line:has([data-line='{entry.place.line}']) .note.break").inner_text()
+    assert entry.cause in note
+    assert entry.remedy in note
+
+
+def test_the_search_finds(show: Show, tmp_path: Path) -> None:
+    view = view_of("judge", tmp_path)
+    page = show(view)
+    page.keyboard.press("/")
+    page.keyboard.type("JUDGEMENT")
+    nodes = state_at(view, -1).nodes.values()
+    want = [
+        node.key
+        for node in nodes
+        if any("judgement" in text.lower() for text in (node.label, node.id or "", node.op, node.text))
+    ]
+    assert page.locator("#search-count").inner_text() == f"{len(want)} found"
+    found: list[str] = []
+    for number, _ in enumerate(want):
+        page.keyboard.press("Enter")
+        assert page.locator("#search-count").inner_text() == f"{number + 1} of {len(want)}"
+        found += page.evaluate("[...app.session.selected]")
+        page.wait_for_function(
+            "() => app.graph.cy.nodes('.selected').some((node) => app.session.selected.has(node.data('part')))"
+        )
+    assert found == want
+    page.fill("#search", "no such op")
+    assert page.locator("#search-count").inner_text() == "0 found"
+
+
+def test_the_keyboard_reaches_everything(show: Show, tmp_path: Path) -> None:
+    view = view_of("judge", tmp_path)
+    page = show(view)
+    controls = """() => [...document.querySelectorAll("button, select, input, [tabindex]")].filter((one) =>
+      one.checkVisibility() && !one.disabled && one.tabIndex >= 0)"""
+    for tab in tabs_of(page):
+        page.click(f"#tab-{tab}")
+        page.evaluate("() => document.activeElement.blur()")
+        count = page.evaluate(f"() => ({controls})().length")
+        page.evaluate(
+            "() => { window.reached = new Set(); document.addEventListener('focusin', (event) => reached.add(event.target)); }"
+        )
+        for _ in range(count + 3):
+            page.keyboard.press("Tab")
+        missed = page.evaluate(
+            f"() => ({controls})().filter((one) => !reached.has(one)).map((one) => one.outerHTML.slice(0, 120))"
+        )
+        assert missed == []
+    page.click("#tab-graph")
+    page.focus("#graph")
+    fan = page.evaluate("() => [...app.graph.visible.values()].find((each) => each.part.kind === 'fan').id")
+    for _ in range(40):
+        page.keyboard.press("ArrowDown")
+        if page.evaluate("app.graph.current()") == fan:
+            break
+    assert page.evaluate("app.graph.current()") == fan
+    before = page.evaluate("app.graph.visible.size")
+    page.keyboard.press("Enter")
+    page.wait_for_function("(before) => app.graph.visible.size > before", arg=before)
+    page.keyboard.press("Enter")
+    page.wait_for_function("(before) => app.graph.visible.size === before", arg=before)
+    zoom = page.evaluate("app.graph.cy.zoom()")
+    page.keyboard.press("+")
+    assert page.evaluate("app.graph.cy.zoom()") > zoom
+    page.keyboard.press("0")
+    page.focus("#tab-graph")
+    for tab in tabs_of(page)[1:]:
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.dataset.tab") == tab
+        assert page.locator(f"#panel-{tab}").is_visible()
+    page.focus("#source-lines button[tabindex='0']")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.evaluate("app.session.selected.size") > 0
+    page.focus("#tab-list")
+    page.focus("#outline .item")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.locator("#outline [aria-selected=true]").count() == 1
+    page.focus("#tab-heat")
+    page.focus("#heat")
+    page.keyboard.press("ArrowRight")
+    assert "tokens" in page.locator("#heat-detail").inner_text()
+    page.focus("#tab-timeline")
+    page.focus("#timeline canvas")
+    page.keyboard.press("ArrowDown")
+    assert view.plan is not None
+    first = view.plan.requests[0]
+    assert f"row {first.row}, wave {first.wave}" in page.locator("#timeline-detail").inner_text()
+    assert page.evaluate("[...app.session.selected]") == [first.key]
+
+
+def test_figures_are_those_of_the_data(show: Show, tmp_path: Path) -> None:
+    """Of the data, which equal those of the commands (``test_figures.py``)."""
+    view = view_of("judge", tmp_path)
+    page = show(view)
+    plan = view.plan
+    assert plan is not None
+    rows = dict(
+        page.eval_on_selector_all(
+            "#selection dl div", "(all) => all.map((row) => [...row.children].map((one) => one.textContent))"
+        )
+    )
+    assert rows["prompt tokens"] == f"{plan.total.prompt:,}"
+    assert rows["found in the cache"] == f"{plan.total.cached:,}"
+    assert rows["steps"] == f"{plan.steps:,}"
+    assert rows["predicted seconds"] == str(round(plan.predicted_seconds, 6))
+    page.click("#tab-calls")
+    page.click("#panel-calls th button:has-text('cached')")
+    page.click("#panel-calls button:has-text('Copy as TSV')")
+    page.evaluate(
+        "() => { const area = document.createElement('textarea'); area.id = 'paste'; area.ariaLabel = 'paste'; document.body.append(area); area.focus(); }"
+    )
+    page.keyboard.press("Control+v")
+    head, *lines = [line.split("\t") for line in page.input_value("#paste").splitlines()]
+    found = [dict(zip(head, line, strict=True)) for line in lines]
+    calls = {call.id: call for call in view.calls}
+    assert sorted(each["call"] for each in found) == sorted(calls)
+    for each in found:
+        call = calls[each["call"]]
+        assert call.planned is not None
+        want = [call.wave, call.planned.requests, call.planned.prompt, call.planned.cached, call.planned.output]
+        assert [int(each[name]) for name in ("wave", "requests", "tokens in", "cached", "tokens out")] == want
+    assert [int(each["cached"]) for each in found] == sorted((int(each["cached"]) for each in found), reverse=True)
+    for cost in view.lines:
+        said = page.locator(f"#source-lines [data-line='{cost.place.line}'] .cost").get_attribute("title") or ""
+        assert cost.planned is not None
+        assert f"{cost.planned.prompt:,} prompt tokens" in said
+    page.click("#tab-heat")
+    labels = page.eval_on_selector_all("#heat .prompt", "(all) => all.map((one) => one.getAttribute('aria-label'))")
+    assert len(labels) == len(plan.prompts)
+    for label, node in zip(labels, plan.prompts, strict=True):
+        assert f"{node.computed:,} computed, {node.cached:,} found in the cache" in label
+
+
+def test_a_drag_over_the_timeline_selects(show: Show, tmp_path: Path) -> None:
+    view = view_of("judge", tmp_path)
+    page = show(view)
+    page.click("#tab-timeline")
+    box = page.locator("#timeline canvas").bounding_box()
+    assert box is not None
+    assert view.plan is not None
+    page.mouse.move(box["x"] + box["width"] - 60, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 12, box["y"] + 40, steps=4)
+    page.mouse.up()
+    start, end = page.evaluate("[app.timeline.brushed.from, app.timeline.brushed.to]")
+    assert 0.8 < start / view.plan.predicted_seconds < end / view.plan.predicted_seconds <= 1
+    want = {request.key for request in view.plan.requests if request.started <= end and request.ended >= start}
+    assert set(page.evaluate("[...app.session.selected]")) == want
+    page.fill("#time-from", "0")
+    page.fill("#time-to", "0")
+    page.click("#time-select")
+    first = {request.key for request in view.plan.requests if request.started <= 0}
+    assert set(page.evaluate("[...app.session.selected]")) == first
+
+
+@pytest.mark.parametrize(("count", "limit"), [(10, 3.0), (500, 4.0), (5_000, 10.0)])
+def test_sizes(count: int, limit: float, show: Show, tmp_path: Path) -> None:
+    """Usable in the limit of seconds: drawn, searched, moved; the page goes on while a layout runs."""
+    view = module_view(large(count), tmp_path)
+    start = time.monotonic()
+    page = show(view)
+    page.keyboard.press("/")
+    page.keyboard.type(f"a{count - 1}")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => app.graph.cy.nodes('.selected').length > 0")
+    page.evaluate("() => { app.graph.cy.panBy({x: 10, y: 10}); }")
+    assert time.monotonic() - start < limit
+    [key] = page.evaluate("[...app.session.selected]")
+    assert state_at(view, -1).nodes[key].id == f"f/a{count - 1}"
+    longest = page.evaluate(
+        """async () => { let longest = 0, last = performance.now(), stop = false;
+        const tick = () => { const now = performance.now(); longest = Math.max(longest, now - last); last = now; if (!stop) setTimeout(tick); };
+        tick(); await app.graph.layout.place(new Set(["", ...app.session.parts.root.children.map((part) => part.id)])); stop = true; return longest; }"""
+    )
+    assert longest < 1_000
+    for tab in tabs_of(page):
+        page.click(f"#tab-{tab}")
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_texts(text: str, show: Show, tmp_path: Path) -> None:
+    """The page runs none of them, and makes no element of them (``show`` holds the console against silence)."""
+    view = module_view(module_of(text), tmp_path)
+    page = show(view)
+    page.evaluate(UNFOLD)
+    for tab in tabs_of(page):
+        page.click(f"#tab-{tab}")
+        page.wait_for_timeout(50)
+    for key in state_at(view, -1).nodes:
+        page.evaluate("(key) => app.session.select([key], {reveal: true})", key)
+        assert page.locator("#selection h3").inner_text() != ""
+    assert page.evaluate("document.scripts.length") == 3
+    assert page.locator("img, iframe, object, embed, link, base, a").count() == 0
+    assert page.evaluate(
+        "[...document.querySelectorAll('*')].every((one) => one.getAttributeNames().every((name) => !name.startsWith('on')))"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1500
+
+
+def test_a_hostile_program(show: Show, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("hostile_page.py").write_text(program_of(HOSTILE), encoding="utf-8")
+    page = show(driver.view.run("hostile_page.py", TOY, [], room=ROOM))
+    page.evaluate(UNFOLD)
+    assert "alert(1)" in page.locator("#source-lines").inner_text()
+    assert page.evaluate("document.scripts.length") == 3
+
+
+def test_redacted_data(show: Show, tmp_path: Path) -> None:
+    page = show(Case.of("judge", tmp_path).view(redact=True))
+    assert "texts are replaced by their lengths" in page.locator("#notices").inner_text()
+    assert "You grade" not in page.content()
+
+
+def test_a_comparison(show: Show, tmp_path: Path) -> None:
+    files = [tmp_path / "old.lmir", tmp_path / "new.lmir"]
+    for file, count in zip(files, (10, 12), strict=True):
+        file.write_text(large(count))
+    view = driver.view.compare(str(files[0]), str(files[1]))
+    page = show(view)
+    page.evaluate(UNFOLD)
+    assert page.evaluate(DRAWN)["added"] == sorted(node.key for node in view.stages[1].added)
+    page.click("#tab-ir")
+    page.wait_for_selector("#ir-lines .line.added")
+
+
+def test_without_workers_it_lays_out_in_pieces(show: Show, tmp_path: Path) -> None:
+    view = view_of("judge", tmp_path)
+    with_worker = show(view).evaluate("[...app.graph.spots]")
+    page = show(view, script="window.Worker = class { constructor() { throw new Error('none'); } };")
+    assert page.evaluate("app.graph.layout.worker.worker") is None
+    assert page.evaluate("[...app.graph.spots]") == with_worker
+
+
+def test_nothing_overlaps(show: Show, tmp_path: Path) -> None:
+    for name in ("judge", "react", "generative_agents"):
+        page = show(view_of(name, tmp_path))
+        page.evaluate(UNFOLD)
+        boxes = page.evaluate(
+            """() => app.graph.cy.nodes().map((node) => { const at = node.position(), d = node.data();
+            return {id: d.part, open: node.hasClass("open"), l: at.x - d.width / 2, r: at.x + d.width / 2, t: at.y - d.height / 2, b: at.y + d.height / 2}; })"""
+        )
+        for index, one in enumerate(boxes):
+            for other in boxes[:index]:
+                apart = (
+                    one["r"] <= other["l"] or other["r"] <= one["l"] or one["b"] <= other["t"] or other["b"] <= one["t"]
+                )
+                inside = any(
+                    outer["open"]
+                    and outer["l"] <= inner["l"]
+                    and outer["r"] >= inner["r"]
+                    and outer["t"] <= inner["t"]
+                    and outer["b"] >= inner["b"]
+                    for outer, inner in ((one, other), (other, one))
+                )
+                assert apart or inside, (one, other)
+        sizes = page.evaluate("() => app.graph.cy.nodes().map((node) => [node.hasClass('call'), node.data('font')])")
+        assert (
+            min(font for is_call, font in sizes if is_call) > max(font for is_call, font in sizes if not is_call)
+            or name == "react"
+        )
+
+
+def test_print_shows_all_lines(show: Show, tmp_path: Path) -> None:
+    page = show(view_of("judge", tmp_path))
+    page.click("#tab-calls")
+    page.emulate_media(media="print")
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll(".scroll")].filter((one) => one.checkVisibility() && one.scrollHeight > one.clientHeight + 2
+        && getComputedStyle(one).overflowY !== "visible").length"""
+    )
+    assert cut == 0
+    assert not page.locator("#tabs").is_visible()
+
+
+def test_mermaid_reads_the_charts(browser: Any, tmp_path: Path) -> None:
+    page = browser.new_page()
+    page.add_script_tag(path=TOOLS / "mermaid" / "dist" / "mermaid.min.js")
+    charts = [driver.view.FORMATS["mermaid"](view_of(name, tmp_path)) for name in (*sorted(EXAMPLES), "broken")]
+    charts += [driver.view.FORMATS["mermaid"](module_view(module_of(text), tmp_path)) for text in HOSTILE]
+    charts.append(driver.view.FORMATS["mermaid"](module_view(large(500), tmp_path)))
+    for chart in charts:
+        assert page.evaluate("async (chart) => (await mermaid.parse(chart)).diagramType", chart) == "flowchart-v2"
+    page.close()
+
+
+def test_the_data_are_in_the_page(show: Show, tmp_path: Path) -> None:
+    view = view_of("judge", tmp_path)
+    assert json.loads(show(view).evaluate("document.getElementById('data').textContent")) == json.loads(
+        driver.view.FORMATS["json"](view)
+    )
