@@ -59,7 +59,8 @@ def _text(graph: FoldedGraph) -> str:
     for name, style in _COLOURS.items():
         keys = [node.key for node in graph.nodes if name in _classes(node)]
         if keys:
-            lines += [f"  classDef {name} {style}", f"  class {','.join(keys)} {name}"]
+            # Mermaid has a keyword "call".
+            lines += [f"  classDef {name}node {style}", f"  class {','.join(keys)} {name}node"]
     return "\n".join(lines) + "\n"
 
 

@@ -8,7 +8,7 @@ import html
 from functools import cache
 from pathlib import Path
 
-from lmc.report.model import View, to_json
+from lmc.report.model import CompiledView, to_json
 
 STATIC = Path(__file__).parent / "static"
 SCRIPTS = (
@@ -35,7 +35,7 @@ SCRIPTS = (
 """The files of the page's script, in their order: they share one scope."""
 
 
-def page(view: View) -> str:
+def page(view: CompiledView) -> str:
     """Return the page for a view. Its data are the JSON of the view, which has no character that HTML reserves."""
     before, behind = _shell()
     title = html.escape(view.program.name).encode("ascii", "xmlcharrefreplace").decode("ascii")

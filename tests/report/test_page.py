@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmc import driver
-from lmc.driver.commands.view import Room, View
+from lmc.driver.commands.view import CompiledView, Room
 from lmc.report.model import to_json
 from lmc.report.page import SCRIPTS, STATIC, page
 from tests.project.layers import REPOSITORY
@@ -48,7 +48,7 @@ def elements(text: str) -> list[tuple[str, dict[str, str | None], str]]:
     return reader.found
 
 
-def check_page(view: View) -> None:
+def check_page(view: CompiledView) -> None:
     """The page holds its own elements and scripts alone, each allowed by its hash, and the data of the view."""
     text = page(view)
     found = elements(text)
@@ -64,7 +64,7 @@ def check_page(view: View) -> None:
     hashes = re.findall(r"'sha256-([^']+)'", policy)
     expected = [base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode() for inner in [*code, *styles]]
     assert hashes == expected
-    assert View.model_validate(json.loads(data)) == view
+    assert CompiledView.model_validate(json.loads(data)) == view
     for _, attributes, _ in found:
         assert not [name for name in attributes if name.startswith("on") or name in ("src", "href", "style", "action")]
     assert len(text.encode()) - len(to_json(view)) < MAX_BYTES

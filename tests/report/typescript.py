@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from lmc.report.model import View
+from lmc.report.model import CompiledView
 
 HEAD = "// Written by `python -m tests.report.golden` from the models of lmc/report/model.py.\n"
 
 
 def declarations() -> str:
     """Return the namespace ``lmc`` with an interface for each model."""
-    schema = View.model_json_schema()
-    definitions = {**schema["$defs"], "View": schema}
+    schema = CompiledView.model_json_schema()
+    definitions = {**schema["$defs"], "CompiledView": schema}
     found = [_interface(name, each) for name, each in sorted(definitions.items())]
     return HEAD + "declare namespace lmc {\n" + "\n".join(found) + "}\n"
 

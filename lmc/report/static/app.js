@@ -1,6 +1,6 @@
 /** Starts the page. */
 
-/** @param {lmc.View} view */
+/** @param {lmc.CompiledView} view */
 function start(view) {
   const { program, plan } = view;
   byId("title").textContent = program.name;

@@ -6,12 +6,12 @@
  * @typedef {object} ColourMode
  * @property {string} name
  * @property {string} title
- * @property {((call: lmc.Call) => number | undefined)} [value]
+ * @property {((call: lmc.CallCost) => number | undefined)} [value]
  * @property {((value: number) => string)} [text] the figure for the legend
  */
 
 const STEPS = 6;
-/** @type {[lmc.Node["kind"], string][]} */
+/** @type {[lmc.OpNode["kind"], string][]} */
 const KINDS = [
   ["call", "model call"],
   ["text", "text"],
@@ -105,7 +105,7 @@ class Colours {
 
   /**
    * Returns the colour of ops that are drawn as one node: that of the largest value among them.
-   * @param {lmc.Node["kind"]} kind
+   * @param {lmc.OpNode["kind"]} kind
    * @param {string[]} keys
    * @param {number} largest
    * @returns {Colour}
@@ -124,7 +124,7 @@ class Colours {
 
   /**
    * Returns the legend.
-   * @param {Set<lmc.Node["kind"]>} kinds those that are drawn
+   * @param {Set<lmc.OpNode["kind"]>} kinds those that are drawn
    */
   legend(kinds) {
     const { text } = this.mode;

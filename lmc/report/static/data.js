@@ -3,7 +3,7 @@
 /**
  * The state of the program at a stage: its ops in their order, and the text of the module.
  * @typedef {object} State
- * @property {Map<string, lmc.Node>} nodes
+ * @property {Map<string, lmc.OpNode>} nodes
  * @property {string[][]} fans
  * @property {string[]} text
  * @property {number[]} lines the line (from 0) at which each op begins, in the order of `nodes`
@@ -12,10 +12,10 @@
 /** @typedef {"added" | "changed" | "removed"} Mark */
 
 class ProgramData {
-  /** @param {lmc.View} view */
+  /** @param {lmc.CompiledView} view */
   constructor(view) {
     this.view = view;
-    /** @type {Map<string, lmc.Call>} */
+    /** @type {Map<string, lmc.CallCost>} */
     this.calls = new Map((view.calls ?? []).map((call) => [call.key, call]));
     /** @type {Map<string, lmc.Prefix>} */
     this.prefixes = new Map((view.prefixes ?? []).map((prefix) => [prefix.key, prefix]));
@@ -61,7 +61,7 @@ class ProgramData {
   /**
    * Returns the ops that are shown at a stage: those of its module, and those that it removes.
    * @param {number} stage
-   * @returns {Map<string, lmc.Node>}
+   * @returns {Map<string, lmc.OpNode>}
    */
   shown(stage) {
     const removed = stage === 0 ? [] : (this.view.stages[stage].removed ?? []);
@@ -69,13 +69,13 @@ class ProgramData {
     if (removed.length === 0) return nodes;
     const before = this.state(stage - 1).nodes;
     const all = new Map(nodes);
-    for (const key of removed) all.set(key, /** @type {lmc.Node} */ (before.get(key)));
+    for (const key of removed) all.set(key, /** @type {lmc.OpNode} */ (before.get(key)));
     return all;
   }
 
   /**
    * Returns a line of a source as text.
-   * @param {lmc.Place} place
+   * @param {lmc.SourceLine} place
    */
   placeText(place) {
     return `${this.view.sources[place.source].file}:${place.line}`;
@@ -85,7 +85,7 @@ class ProgramData {
 /**
  * Returns the state behind a stage.
  * @param {State} before
- * @param {lmc.Stage} stage
+ * @param {lmc.StageView} stage
  * @returns {State}
  */
 function after(before, stage) {
@@ -97,7 +97,7 @@ function after(before, stage) {
     for (const key of removed) known.delete(key);
     nodes = known;
     if (stage.order) {
-      nodes = new Map(stage.order.map((key) => [key, /** @type {lmc.Node} */ (known.get(key))]));
+      nodes = new Map(stage.order.map((key) => [key, /** @type {lmc.OpNode} */ (known.get(key))]));
     }
   }
   return {

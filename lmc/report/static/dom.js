@@ -76,7 +76,7 @@ function counted(count, noun) {
 
 /**
  * Returns the length of a prompt: "26 tokens + 1 text".
- * @param {lmc.Tokens | undefined} tokens
+ * @param {lmc.TokenCount | undefined} tokens
  */
 function tokensText(tokens) {
   const known = counted(tokens?.known ?? 0, "token");

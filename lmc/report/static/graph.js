@@ -294,7 +294,7 @@ class Graph {
   }
 
   /**
-   * @param {Map<string, lmc.Node>} shown
+   * @param {Map<string, lmc.OpNode>} shown
    * @param {Map<string, string>} standsFor
    * @returns {any[]}
    */

@@ -9,7 +9,7 @@ const MIN_WIDTH = 2;
 class Heat {
   /**
    * @param {Session} session
-   * @param {lmc.Plan} plan
+   * @param {lmc.BatchPlan} plan
    */
   constructor(session, plan) {
     this.session = session;
@@ -122,6 +122,8 @@ class Heat {
     const svg = makeSvg("svg", { width: this.width, height: next * ROW + 4, role: "presentation" });
     const hatch = makeSvg("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, makeSvg("rect", { width: 2, height: 6, class: "hatch" }));
     svg.append(makeSvg("defs", {}, hatch));
+    /** The words on the parts; a part has them in its name. @type {SVGTextElement[]} */
+    const labels = [];
     for (const [index, node] of plan.prompts.entries()) {
       const start = node.parent === undefined || node.parent === null ? 0 : depth[node.parent];
       const x = 2 + start * scale;
@@ -138,10 +140,12 @@ class Heat {
       if (width > 60) {
         const words = this.wordsOf(index);
         const letters = Math.floor((width - 8) / 6.6);
-        group.append(makeSvg("text", { x: x + 4, y: y + Math.min(height / 2, 200) + 4 }, words.slice(0, letters)));
+        const label = { class: `prompt step-${step}`, "aria-hidden": "true", "data-index": index, x: x + 4, y: y + Math.min(height / 2, 200) + 4 };
+        labels.push(makeSvg("text", label, words.slice(0, letters)));
       }
       svg.append(group);
     }
+    svg.append(...labels);
     this.box.replaceChildren(svg);
     const legend = [];
     for (let step = 0; step < STEPS; step++) legend.push(make("span", { class: `swatch step-${step}` }));

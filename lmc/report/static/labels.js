@@ -20,8 +20,8 @@ class Labels {
   /**
    * Returns the kind of a part, by which it is drawn.
    * @param {Part} part
-   * @param {lmc.Node | undefined} node
-   * @returns {lmc.Node["kind"]}
+   * @param {lmc.OpNode | undefined} node
+   * @returns {lmc.OpNode["kind"]}
    */
   kindOf(part, node) {
     if (part.kind === "prefix") return "prefix";
@@ -54,7 +54,7 @@ class Labels {
    * @param {Part} part
    * @param {number} stage
    * @param {string[]} keys
-   * @param {lmc.Node | undefined} node
+   * @param {lmc.OpNode | undefined} node
    */
   titleOf(part, stage, keys, node) {
     const { data } = this.session;

@@ -122,7 +122,7 @@ class Parts {
         regions.set(node.parent, known.add(node.region ?? ""));
       }
     }
-    /** @type {Map<string, lmc.Node> | undefined} */
+    /** @type {Map<string, lmc.OpNode> | undefined} */
     let seen;
     for (let stage = data.last; stage >= 0; stage--) {
       const { nodes } = data.state(stage);
@@ -159,7 +159,7 @@ class Parts {
 
   /**
    * @param {number} stage
-   * @param {lmc.Node} node
+   * @param {lmc.OpNode} node
    * @param {Map<string, Set<string>>} regions
    * @returns {Part}
    */

@@ -147,8 +147,8 @@ class SelectionPane {
 }
 
 /**
- * @param {lmc.Place | null | undefined} a
- * @param {lmc.Place | null | undefined} b
+ * @param {lmc.SourceLine | null | undefined} a
+ * @param {lmc.SourceLine | null | undefined} b
  */
 function samePlace(a, b) {
   return Boolean(a && b && a.source === b.source && a.line === b.line);
@@ -157,7 +157,7 @@ function samePlace(a, b) {
 /**
  * Returns the facts of a call.
  * @param {Session} session
- * @param {lmc.Call} call
+ * @param {lmc.CallCost} call
  * @returns {[string, string | Node][]}
  */
 function callFacts(session, call) {

@@ -88,7 +88,7 @@ class Session {
   /**
    * Returns an op as the shown stage has it, else as the nearest stage has it.
    * @param {string} key
-   * @returns {lmc.Node | undefined}
+   * @returns {lmc.OpNode | undefined}
    */
   nodeOf(key) {
     const own = this.data.shown(this.stage).get(key);

@@ -69,7 +69,7 @@ class Slider {
 /**
  * Returns a remark, with its line as a button.
  * @param {Session} session
- * @param {lmc.Remark} remark
+ * @param {lmc.RemarkView} remark
  * @returns {(Node | string)[]}
  */
 function remarkContent(session, remark) {
@@ -88,7 +88,7 @@ function remarkContent(session, remark) {
 /**
  * Returns a button that shows a line and selects its ops.
  * @param {Session} session
- * @param {lmc.Place} place
+ * @param {lmc.SourceLine} place
  */
 function lineButton(session, place) {
   const show = () => {
@@ -101,7 +101,7 @@ function lineButton(session, place) {
 /**
  * Returns the ops of a line at the shown stage.
  * @param {Session} session
- * @param {lmc.Place} place
+ * @param {lmc.SourceLine} place
  * @returns {string[]}
  */
 function keysAt(session, place) {

@@ -17,7 +17,7 @@ class SourcePane {
     session.on(["selection"], () => this.mark(true));
     session.on(["stage"], () => this.mark(false));
     document.addEventListener("show-line", (event) => {
-      const place = /** @type {CustomEvent<lmc.Place>} */ (event).detail;
+      const place = /** @type {CustomEvent<lmc.SourceLine>} */ (event).detail;
       this.show(place.source);
       this.scrollTo(place.line);
     });
@@ -50,7 +50,7 @@ class SourcePane {
     const largest = Math.max(0, ...[...costs.values()].map(weight));
     /** @type {Map<number, HTMLElement[]>} */
     const notes = new Map();
-    /** @type {(place: lmc.Place | null | undefined, note: HTMLElement) => void} */
+    /** @type {(place: lmc.SourceLine | null | undefined, note: HTMLElement) => void} */
     const add = (place, note) => {
       if (place?.source === index) notes.set(place.line, [...(notes.get(place.line) ?? []), note]);
     };
@@ -135,7 +135,7 @@ class SourcePane {
   mark(scroll) {
     /** @type {Set<number>} */
     const lines = new Set();
-    /** @type {lmc.Place | undefined} */
+    /** @type {lmc.SourceLine | undefined} */
     let first;
     for (const key of this.session.selected) {
       const place = this.session.nodeOf(key)?.place;
@@ -183,7 +183,7 @@ function costText(cost) {
   return parts.join("; ");
 }
 
-/** @param {lmc.Planned} planned */
+/** @param {lmc.PlannedCost} planned */
 function plannedText(planned) {
   return (
     `${counted(planned.requests ?? 0, "request")}, ${counted(planned.prompt ?? 0, "prompt token")}, ` +
@@ -191,7 +191,7 @@ function plannedText(planned) {
   );
 }
 
-/** @param {lmc.Measured} measured */
+/** @param {lmc.MeasuredCost} measured */
 function measuredText(measured) {
   const p50 = measured.p50 === undefined || measured.p50 === null ? "" : `, median ${number(measured.p50)}`;
   return (

@@ -141,11 +141,11 @@ function callTable(session) {
   const hasPlan = calls.some((call) => call.planned);
   const isMeasured = calls.some((call) => call.measured);
   const { nodes } = data.state(data.last);
-  const remarks = (/** @type {lmc.Call} */ call) => {
+  const remarks = (/** @type {lmc.CallCost} */ call) => {
     const place = nodes.get(call.key)?.place;
     return (data.view.remarks ?? []).filter((remark) => samePlace(remark.place, place)).map((remark) => remark.message).join("; ");
   };
-  /** @type {Column<lmc.Call>[]} */
+  /** @type {Column<lmc.CallCost>[]} */
   const columns = [
     { title: "call", value: (call) => call.id, show: (call) => opButton(session, call.key, call.id) },
     {
@@ -191,7 +191,7 @@ function callTable(session) {
 
 /**
  * @param {ProgramData} data
- * @param {lmc.Node | undefined} node
+ * @param {lmc.OpNode | undefined} node
  */
 function placeOf(data, node) {
   return node?.place ? data.placeText(node.place) : "";
@@ -208,7 +208,7 @@ function passTable(session) {
   const saved = (index, field) =>
     (view.remarks ?? []).filter((remark) => remark.stage === index && remark[field]).map((remark) => number(remark[field] ?? 0)).join(" + ");
   const rows = view.stages.map((stage, index) => ({ stage, index }));
-  /** @typedef {{stage: lmc.Stage, index: number}} Row */
+  /** @typedef {{stage: lmc.StageView, index: number}} Row */
   /** @type {Column<Row>[]} */
   const columns = [
     { title: "position", value: (row) => row.index + 1 },
@@ -236,7 +236,7 @@ function passTable(session) {
  */
 function constraintTable(session) {
   const { constraints = [], calls = [] } = session.data.view;
-  /** @type {(name: string) => lmc.Call[]} */
+  /** @type {(name: string) => lmc.CallCost[]} */
   const users = (name) => calls.filter((call) => call.constraint === name);
   /** @type {Column<lmc.ConstraintInfo>[]} */
   const columns = [

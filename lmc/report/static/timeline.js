@@ -7,7 +7,7 @@ const TOP = 22;
 class Timeline {
   /**
    * @param {Session} session
-   * @param {lmc.Plan} plan
+   * @param {lmc.BatchPlan} plan
    */
   constructor(session, plan) {
     this.session = session;

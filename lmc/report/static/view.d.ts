@@ -1,25 +1,65 @@
 // Written by `python -m tests.report.golden` from the models of lmc/report/model.py.
 declare namespace lmc {
-  interface Break {
+  interface BatchPlan {
+    rows: PlannedRow[];
+    row_count: number;
+    order: string;
+    block: number;
+    characters: number;
+    kv_tokens?: number | null;
+    batch: number;
+    prefill_tokens: number;
+    total: PlannedCost;
+    hit_rate: number;
+    evicted_tokens: number;
+    preemptions: number;
+    steps: number;
+    waves: number;
+    predicted_seconds: number;
+    requests: PlannedRequest[];
+    prompts: PromptNode[];
+  }
+
+  interface BreakView {
     cause: string;
     remedy: string;
-    place?: Place | null;
+    place?: SourceLine | null;
     key?: string | null;
   }
 
-  interface Call {
+  interface CallCost {
     key: string;
     id: string;
     wave: number;
-    prompt: Tokens;
-    prefilled?: Tokens;
+    prompt: TokenCount;
+    prefilled?: TokenCount;
     output?: number;
     choices?: number;
     constraint?: string | null;
     critical?: boolean;
     ops?: number;
-    planned?: Planned | null;
-    measured?: Measured | null;
+    planned?: PlannedCost | null;
+    measured?: MeasuredCost | null;
+  }
+
+  interface CompiledView {
+    format: "lmc-view";
+    version: 1;
+    program: ProgramView;
+    sources: SourceFile[];
+    stages: StageView[];
+    remarks?: RemarkView[];
+    breaks?: BreakView[];
+    hints?: Hint[];
+    calls?: CallCost[];
+    lines?: LineCost[];
+    critical_path?: string[];
+    prefixes?: Prefix[];
+    constraints?: ConstraintInfo[];
+    plan?: BatchPlan | null;
+    comparison?: boolean;
+    redacted?: boolean;
+    notices?: string[];
   }
 
   interface ConstraintInfo {
@@ -31,7 +71,7 @@ declare namespace lmc {
 
   interface Hint {
     message: string;
-    place?: Place | null;
+    place?: SourceLine | null;
   }
 
   interface Hunk {
@@ -46,15 +86,15 @@ declare namespace lmc {
   }
 
   interface LineCost {
-    place: Place;
+    place: SourceLine;
     calls: number;
-    prompt: Tokens;
+    prompt: TokenCount;
     output?: number;
-    planned?: Planned | null;
-    measured?: Measured | null;
+    planned?: PlannedCost | null;
+    measured?: MeasuredCost | null;
   }
 
-  interface Measured {
+  interface MeasuredCost {
     requests: number;
     prompt: number;
     cached: number;
@@ -64,14 +104,14 @@ declare namespace lmc {
     longest?: number;
   }
 
-  interface Node {
+  interface OpNode {
     key: string;
     op: string;
     kind: "call" | "text" | "prefix" | "tool" | "python" | "control" | "hint" | "break" | "end" | "folded";
     label: string;
     text?: string;
     id?: string | null;
-    place?: Place | null;
+    place?: SourceLine | null;
     parent?: string | null;
     region?: string | null;
     inputs?: Input[];
@@ -80,32 +120,7 @@ declare namespace lmc {
     ops?: number;
   }
 
-  interface Place {
-    source: number;
-    line: number;
-  }
-
-  interface Plan {
-    rows: Row[];
-    row_count: number;
-    order: string;
-    block: number;
-    characters: number;
-    kv_tokens?: number | null;
-    batch: number;
-    prefill_tokens: number;
-    total: Planned;
-    hit_rate: number;
-    evicted_tokens: number;
-    preemptions: number;
-    steps: number;
-    waves: number;
-    predicted_seconds: number;
-    requests: Request[];
-    prompts: PromptNode[];
-  }
-
-  interface Planned {
+  interface PlannedCost {
     requests?: number;
     prompt?: number;
     cached?: number;
@@ -113,15 +128,34 @@ declare namespace lmc {
     longest_prompt?: number;
   }
 
+  interface PlannedRequest {
+    key: string;
+    row: number;
+    wave: number;
+    ready: number;
+    started: number;
+    first_token: number;
+    ended: number;
+    prompt: number;
+    cached?: number;
+    output?: number;
+    prefix: number;
+  }
+
+  interface PlannedRow {
+    row: number;
+    shared?: number;
+  }
+
   interface Prefix {
     key: string;
     scope: "instance" | "batch";
-    tokens: Tokens;
-    whole: Tokens;
+    tokens: TokenCount;
+    whole: TokenCount;
     calls?: string[];
   }
 
-  interface Program {
+  interface ProgramView {
     name: string;
     parameters: Record<string, string>;
     ops: number;
@@ -152,48 +186,34 @@ declare namespace lmc {
     folded?: number;
   }
 
-  interface Remark {
+  interface RemarkView {
     stage: number;
     kind: "applied" | "missed";
     message: string;
     text: string;
-    place?: Place | null;
+    place?: SourceLine | null;
     saved_tokens?: number;
     saved_calls?: number;
     saved_steps?: number;
   }
 
-  interface Request {
-    key: string;
-    row: number;
-    wave: number;
-    ready: number;
-    started: number;
-    first_token: number;
-    ended: number;
-    prompt: number;
-    cached?: number;
-    output?: number;
-    prefix: number;
-  }
-
-  interface Row {
-    row: number;
-    shared?: number;
-  }
-
-  interface Source {
+  interface SourceFile {
     file: string;
     lines?: string[];
     first?: number;
   }
 
-  interface Stage {
+  interface SourceLine {
+    source: number;
+    line: number;
+  }
+
+  interface StageView {
     name: string;
     ops: number;
     calls: number;
-    added?: Node[];
-    changed?: Node[];
+    added?: OpNode[];
+    changed?: OpNode[];
     removed?: string[];
     order?: string[] | null;
     fans?: string[][] | null;
@@ -201,29 +221,8 @@ declare namespace lmc {
     lines?: number[] | null;
   }
 
-  interface Tokens {
+  interface TokenCount {
     known?: number;
     texts?: number;
   }
-
-  interface View {
-    format: "lmc-view";
-    version: 1;
-    program: Program;
-    sources: Source[];
-    stages: Stage[];
-    remarks?: Remark[];
-    breaks?: Break[];
-    hints?: Hint[];
-    calls?: Call[];
-    lines?: LineCost[];
-    critical_path?: string[];
-    prefixes?: Prefix[];
-    constraints?: ConstraintInfo[];
-    plan?: Plan | null;
-    comparison?: boolean;
-    redacted?: boolean;
-    notices?: string[];
-  }
 }
-

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmc.report.model import View
+from lmc.report.model import CompiledView
 from lmc.report.page import page
 from tests.report.browser.bundle import TOOLS
 
@@ -61,7 +61,7 @@ def show(browser: "Browser", tmp_path: Path) -> "Iterator[Callable[..., Page]]":
     """Open a view from ``file://``. At the end: no message on the console, no error, no dialog, no request."""
     shown: list[Shown] = []
 
-    def open_page(view: View, scheme: str = "light", script: str = "", **options: object) -> "Page":
+    def open_page(view: CompiledView, scheme: str = "light", script: str = "", **options: object) -> "Page":
         file = tmp_path / f"page{len(shown)}.html"
         file.write_text(page(view), encoding="utf-8")
         opened = browser.new_page(viewport={"width": 1500, "height": 900}, color_scheme=scheme, **options)
@@ -71,6 +71,7 @@ def show(browser: "Browser", tmp_path: Path) -> "Iterator[Callable[..., Page]]":
         opened.on("pageerror", lambda error: here.said.append(f"error: {error}"))
         opened.on("dialog", lambda dialog: (here.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         opened.on("request", lambda request: here.requested.append(request.url))
+        opened.add_init_script(path=Path(__file__).with_name("probes.js"))
         if script:
             opened.add_init_script(script)
         opened.goto(file.as_uri())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lmc import driver
-from lmc.driver.commands.view import Room, View
+from lmc.driver.commands.view import CompiledView, Room
 from lmc.report.replay import state_at
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 Show = Callable[..., "Page"]
 ROOM = Room(driver.schedule.HOLDS_ALL, 256)
-UNFOLD = (
-    "async () => { app.graph.unfoldAll(); await new Promise((done) => setTimeout(done)); await app.graph.arrange(); }"
-)
-DRAWN = """() => Object.fromEntries(["added", "changed", "removed"].map((mark) => [mark,
-  app.graph.cy.nodes("." + mark).map((node) => node.data("op")).filter(Boolean).sort()]))"""
+UNFOLD = "probe.unfold()"
 
 
 @pytest.fixture(autouse=True)
@@ -36,13 +32,13 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
 
 
-def view_of(name: str, folder: Path) -> View:
+def view_of(name: str, folder: Path) -> CompiledView:
     if name == "broken":
         return driver.view.run(BROKEN, TOY, [], room=ROOM)
     return Case.of(name, folder).view()
 
 
-def module_view(text: str, folder: Path) -> View:
+def module_view(text: str, folder: Path) -> CompiledView:
     file = folder / "m.lmir"
     file.write_text(text, encoding="utf-8", errors="surrogatepass")
     return driver.view.run(str(file), {}, [], room=ROOM)
@@ -57,15 +53,6 @@ def axe(page: "Page") -> list[str]:
     page.evaluate((TOOLS / "axe-core" / "axe.min.js").read_text(encoding="utf-8"))
     found: list[dict[str, Any]] = page.evaluate("async () => (await axe.run()).violations")
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]} {each['nodes'][0]['failureSummary']}" for each in found]
-
-
-def node_at(page: "Page", key: str) -> dict[str, float]:
-    """Return the place of an op on the screen."""
-    return page.evaluate(
-        """(key) => { const at = app.graph.cy.getElementById("p:" + key).renderedPosition();
-        const box = document.getElementById("graph").getBoundingClientRect(); return {x: box.x + at.x, y: box.y + at.y}; }""",
-        key,
-    )
 
 
 @pytest.mark.parametrize("name", [*sorted(EXAMPLES), "broken"])
@@ -88,9 +75,9 @@ def test_examples(name: str, show: Show, tmp_path: Path) -> None:
     for number in reversed(range(len(view.stages))):
         stage = view.stages[number]
         state = state_at(view, number)
-        shown = page.evaluate("() => app.graph.cy.nodes().map((node) => node.data('op')).filter(Boolean).sort()")
+        shown = page.evaluate("probe.ops()")
         assert shown == sorted([*state.nodes, *stage.removed])
-        drawn = page.evaluate(DRAWN)
+        drawn = page.evaluate("probe.marked()")
         want = {"added": [node.key for node in stage.added], "changed": [node.key for node in stage.changed]}
         want["removed"] = list(stage.removed)
         assert drawn == {mark: sorted(keys) if number else [] for mark, keys in want.items()}
@@ -135,10 +122,7 @@ def test_an_op_selects_its_line_and_a_line_its_ops(show: Show, tmp_path: Path) -
     page.evaluate(UNFOLD)
     for call in view.calls:
         node = state_at(view, -1).nodes[call.key]
-        page.evaluate(
-            "(key) => { app.session.select([key]); app.graph.goToSelection(); app.session.select([]); }", call.key
-        )
-        at = node_at(page, call.key)
+        at = page.evaluate("(key) => probe.bring(key)", call.key)
         page.mouse.click(at["x"], at["y"])
         assert node.place is not None
         selected = page.eval_on_selector_all(
@@ -193,20 +177,12 @@ def test_the_search_finds(show: Show, tmp_path: Path) -> None:
 def test_the_keyboard_reaches_everything(show: Show, tmp_path: Path) -> None:
     view = view_of("judge", tmp_path)
     page = show(view)
-    controls = """() => [...document.querySelectorAll("button, select, input, [tabindex]")].filter((one) =>
-      one.checkVisibility() && !one.disabled && one.tabIndex >= 0)"""
     for tab in tabs_of(page):
         page.click(f"#tab-{tab}")
-        page.evaluate("() => document.activeElement.blur()")
-        count = page.evaluate(f"() => ({controls})().length")
-        page.evaluate(
-            "() => { window.reached = new Set(); document.addEventListener('focusin', (event) => reached.add(event.target)); }"
-        )
-        for _ in range(count + 3):
+        page.evaluate("probe.watchFocus()")
+        for _ in range(page.evaluate("probe.controls().length") + 3):
             page.keyboard.press("Tab")
-        missed = page.evaluate(
-            f"() => ({controls})().filter((one) => !reached.has(one)).map((one) => one.outerHTML.slice(0, 120))"
-        )
+        missed = page.evaluate("probe.missed()")
         assert missed == []
     page.click("#tab-graph")
     page.focus("#graph")
@@ -270,9 +246,7 @@ def test_figures_are_those_of_the_data(show: Show, tmp_path: Path) -> None:
     page.click("#tab-calls")
     page.click("#panel-calls th button:has-text('cached')")
     page.click("#panel-calls button:has-text('Copy as TSV')")
-    page.evaluate(
-        "() => { const area = document.createElement('textarea'); area.id = 'paste'; area.ariaLabel = 'paste'; document.body.append(area); area.focus(); }"
-    )
+    page.evaluate("probe.addPaste()")
     page.keyboard.press("Control+v")
     head, *lines = [line.split("\t") for line in page.input_value("#paste").splitlines()]
     found = [dict(zip(head, line, strict=True)) for line in lines]
@@ -289,7 +263,9 @@ def test_figures_are_those_of_the_data(show: Show, tmp_path: Path) -> None:
         assert cost.planned is not None
         assert f"{cost.planned.prompt:,} prompt tokens" in said
     page.click("#tab-heat")
-    labels = page.eval_on_selector_all("#heat .prompt", "(all) => all.map((one) => one.getAttribute('aria-label'))")
+    labels = page.eval_on_selector_all(
+        "#heat [role=treeitem]", "(all) => all.map((one) => one.getAttribute('aria-label'))"
+    )
     assert len(labels) == len(plan.prompts)
     for label, node in zip(labels, plan.prompts, strict=True):
         assert f"{node.computed:,} computed, {node.cached:,} found in the cache" in label
@@ -331,11 +307,7 @@ def test_sizes(count: int, limit: float, show: Show, tmp_path: Path) -> None:
     assert time.monotonic() - start < limit
     [key] = page.evaluate("[...app.session.selected]")
     assert state_at(view, -1).nodes[key].id == f"f/a{count - 1}"
-    longest = page.evaluate(
-        """async () => { let longest = 0, last = performance.now(), stop = false;
-        const tick = () => { const now = performance.now(); longest = Math.max(longest, now - last); last = now; if (!stop) setTimeout(tick); };
-        tick(); await app.graph.layout.place(new Set(["", ...app.session.parts.root.children.map((part) => part.id)])); stop = true; return longest; }"""
-    )
+    longest = page.evaluate("probe.longestPause()")
     assert longest < 1_000
     for tab in tabs_of(page):
         page.click(f"#tab-{tab}")
@@ -355,9 +327,7 @@ def test_hostile_texts(text: str, show: Show, tmp_path: Path) -> None:
         assert page.locator("#selection h3").inner_text() != ""
     assert page.evaluate("document.scripts.length") == 3
     assert page.locator("img, iframe, object, embed, link, base, a").count() == 0
-    assert page.evaluate(
-        "[...document.querySelectorAll('*')].every((one) => one.getAttributeNames().every((name) => !name.startsWith('on')))"
-    )
+    assert not page.evaluate("probe.hasHandlers()")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1500
 
 
@@ -384,7 +354,7 @@ def test_a_comparison(show: Show, tmp_path: Path) -> None:
     view = driver.view.compare(str(files[0]), str(files[1]))
     page = show(view)
     page.evaluate(UNFOLD)
-    assert page.evaluate(DRAWN)["added"] == sorted(node.key for node in view.stages[1].added)
+    assert page.evaluate("probe.marked()")["added"] == sorted(node.key for node in view.stages[1].added)
     page.click("#tab-ir")
     page.wait_for_selector("#ir-lines .line.added")
 
@@ -397,28 +367,24 @@ def test_without_workers_it_lays_out_in_pieces(show: Show, tmp_path: Path) -> No
     assert page.evaluate("[...app.graph.spots]") == with_worker
 
 
+def apart(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    across = one["right"] <= other["left"] or other["right"] <= one["left"]
+    return across or one["bottom"] <= other["top"] or other["bottom"] <= one["top"]
+
+
+def holds(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    across = one["left"] <= other["left"] and one["right"] >= other["right"]
+    return one["isOpen"] and across and one["top"] <= other["top"] and one["bottom"] >= other["bottom"]
+
+
 def test_nothing_overlaps(show: Show, tmp_path: Path) -> None:
     for name in ("judge", "react", "generative_agents"):
         page = show(view_of(name, tmp_path))
         page.evaluate(UNFOLD)
-        boxes = page.evaluate(
-            """() => app.graph.cy.nodes().map((node) => { const at = node.position(), d = node.data();
-            return {id: d.part, open: node.hasClass("open"), l: at.x - d.width / 2, r: at.x + d.width / 2, t: at.y - d.height / 2, b: at.y + d.height / 2}; })"""
-        )
+        boxes = page.evaluate("probe.boxes()")
         for index, one in enumerate(boxes):
             for other in boxes[:index]:
-                apart = (
-                    one["r"] <= other["l"] or other["r"] <= one["l"] or one["b"] <= other["t"] or other["b"] <= one["t"]
-                )
-                inside = any(
-                    outer["open"]
-                    and outer["l"] <= inner["l"]
-                    and outer["r"] >= inner["r"]
-                    and outer["t"] <= inner["t"]
-                    and outer["b"] >= inner["b"]
-                    for outer, inner in ((one, other), (other, one))
-                )
-                assert apart or inside, (one, other)
+                assert apart(one, other) or holds(one, other) or holds(other, one), (one, other)
         sizes = page.evaluate("() => app.graph.cy.nodes().map((node) => [node.hasClass('call'), node.data('font')])")
         assert (
             min(font for is_call, font in sizes if is_call) > max(font for is_call, font in sizes if not is_call)
@@ -430,10 +396,7 @@ def test_print_shows_all_lines(show: Show, tmp_path: Path) -> None:
     page = show(view_of("judge", tmp_path))
     page.click("#tab-calls")
     page.emulate_media(media="print")
-    cut = page.evaluate(
-        """() => [...document.querySelectorAll(".scroll")].filter((one) => one.checkVisibility() && one.scrollHeight > one.clientHeight + 2
-        && getComputedStyle(one).overflowY !== "visible").length"""
-    )
+    cut = page.evaluate("probe.cut()")
     assert cut == 0
     assert not page.locator("#tabs").is_visible()
 

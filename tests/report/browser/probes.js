@@ -1,0 +1,86 @@
+// What the tests ask of a page. `app` is the page's own: lmc/report/static/app.js.
+globalThis.probe = {
+  /** Opens all groups. */
+  async unfold() {
+    app.graph.unfoldAll();
+    await new Promise((done) => setTimeout(done));
+    await app.graph.arrange();
+  },
+
+  /** The ops that are drawn. */
+  ops: () => app.graph.cy.nodes().map((node) => node.data("op")).filter(Boolean).sort(),
+
+  /** The ops that are drawn as added, changed and removed. */
+  marked() {
+    const marks = ["added", "changed", "removed"];
+    const of = (mark) => app.graph.cy.nodes(`.${mark}`).map((node) => node.data("op")).filter(Boolean).sort();
+    return Object.fromEntries(marks.map((mark) => [mark, of(mark)]));
+  },
+
+  /** The place of an op on the screen, once it is in view. */
+  bring(key) {
+    app.session.select([key]);
+    app.graph.goToSelection();
+    app.session.select([]);
+    const at = app.graph.cy.getElementById(`p:${key}`).renderedPosition();
+    const box = document.getElementById("graph").getBoundingClientRect();
+    return { x: box.x + at.x, y: box.y + at.y };
+  },
+
+  /** What the keyboard should reach. */
+  controls() {
+    const all = [...document.querySelectorAll("button, select, input, [tabindex]")];
+    return all.filter((one) => one.checkVisibility() && !one.disabled && one.tabIndex >= 0);
+  },
+
+  watchFocus() {
+    document.activeElement.blur();
+    probe.reached = new Set();
+    document.addEventListener("focusin", (event) => probe.reached.add(event.target));
+  },
+
+  missed: () => probe.controls().filter((one) => !probe.reached.has(one)).map((one) => one.outerHTML.slice(0, 120)),
+
+  /** Adds a place to paste into. */
+  addPaste() {
+    const area = document.createElement("textarea");
+    area.id = "paste";
+    document.body.append(area);
+    area.focus();
+  },
+
+  /** The longest time in milliseconds that the page stands still while many groups are laid out and drawn. */
+  async longestPause() {
+    let [longest, last, isDone] = [0, performance.now(), false];
+    const tick = () => {
+      const now = performance.now();
+      longest = Math.max(longest, now - last);
+      last = now;
+      if (!isDone) setTimeout(tick);
+    };
+    tick();
+    await probe.unfold();
+    await new Promise((done) => setTimeout(done));
+    isDone = true;
+    return longest;
+  },
+
+  /** The rectangles of the nodes. */
+  boxes: () =>
+    app.graph.cy.nodes().map((node) => {
+      const [{ x, y }, { width, height, part }] = [node.position(), node.data()];
+      const isOpen = node.hasClass("open");
+      return { part, isOpen, left: x - width / 2, right: x + width / 2, top: y - height / 2, bottom: y + height / 2 };
+    }),
+
+  /** True if an element has a handler in its attributes. */
+  hasHandlers: () =>
+    [...document.querySelectorAll("*")].some((one) => one.getAttributeNames().some((name) => name.startsWith("on"))),
+
+  /** Boxes whose content is cut. */
+  cut: () =>
+    [...document.querySelectorAll(".scroll")].filter(
+      (one) =>
+        one.checkVisibility() && one.scrollHeight > one.clientHeight + 2 && getComputedStyle(one).overflowY !== "visible",
+    ).length,
+};
