@@ -2,6 +2,7 @@
 # make test        every check, with reduced counts of generated cases
 # make test-full   the same with full counts
 # make check       lint, types and the tests that the last commit and the working tree concern: for work in progress
+# make browser     install what the tests of the page in a browser need: Chromium (apt), the page's tools (npm)
 # make docs        the web site of docs/, in build/site
 # make clean       remove what builds and tests leave; keeps .venv
 #
@@ -18,7 +19,7 @@ export HF_HUB_OFFLINE = 1
 export TRANSFORMERS_OFFLINE = 1
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-full check docs clean
+.PHONY: demo test test-full check browser docs clean
 
 demo: .venv/.installed-local
 	$(BIN)/lmc compile examples/judge.py --remarks
@@ -40,6 +41,13 @@ check: .venv/.installed-dev
 
 test-full: export LMC_TEST_FULL = 1
 test-full: test
+
+browser: .venv/.installed-dev
+	command -v chromium >/dev/null || apt-get install --yes --no-install-recommends chromium
+	command -v npm >/dev/null || apt-get install --yes --no-install-recommends nodejs npm
+	mkdir -p build/browser
+	cp tests/report/browser/package.json tests/report/browser/package-lock.json build/browser
+	npm ci --prefix build/browser --no-audit --no-fund
 
 docs: .venv/.installed-docs
 	$(BIN)/mkdocs build

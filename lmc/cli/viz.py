@@ -1,4 +1,4 @@
-"""``lmc viz``: a compiled program as data or as a graph."""
+"""``lmc viz``: a compiled program as a page, as data or as a graph."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ def viz_command(
     profile: ProfileUse = None,
     order_sections: OrderSections = None,
 ) -> None:
-    """Write a compiled program as data (lmc-view), or as a graph in Mermaid or DOT.
+    """Write a compiled program as a page (HTML), as data (JSON, lmc-view), or as a graph in Mermaid or DOT.
 
+    The page is one file that loads nothing: it can be mailed, attached, and opened from disk. It shows the data.
     The data hold the module after each pass, remarks and breaks, and the costs of calls and lines; with --input also
     the schedule of the rows, their simulation, and the tree of their prompts, with the figures of lmc schedule and
     lmc simulate. A graph shows the final module, folded to 200 nodes for Mermaid and 2,000 for DOT.

@@ -15,28 +15,57 @@ def rows(tmp_path: Path) -> str:
 
 
 def test_data_of_a_program_and_its_rows(lmc, program: str, rows: str) -> None:
-    said = lmc("viz", f"{program}:judge", "--input", rows, "--model", "toy")
+    said = lmc("viz", f"{program}:judge", "--input", rows, "--model", "toy", "--format", "json")
     assert said.code == 0, said.err
     data = json.loads(said.out)
     assert data["program"]["name"] == "judge"
     assert data["plan"]["row_count"] == 2
     assert "kv_tokens" not in data["plan"]
-    small = lmc("viz", f"{program}:judge", "--input", rows, "--model", "toy", "--kv-tokens", "500", "--batch", "1")
+    small = lmc(
+        "viz",
+        f"{program}:judge",
+        "--input",
+        rows,
+        "--model",
+        "toy",
+        "--kv-tokens",
+        "500",
+        "--batch",
+        "1",
+        "--format",
+        "json",
+    )
     plan = json.loads(small.out)["plan"]
     assert (plan["kv_tokens"], plan["batch"]) == (500, 1)
 
 
-@pytest.mark.parametrize(("form", "begins"), [("json", '{"format"'), ("mermaid", "flowchart TD\n"), ("dot", "digraph")])
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [("html", "<!DOCTYPE html>"), ("json", '{"format"'), ("mermaid", "flowchart TD\n"), ("dot", "digraph")],
+)
 def test_forms_and_files(lmc, program: str, form: str, begins: str) -> None:
     shown = lmc("viz", f"{program}:judge", "--format", form, "--model", "toy")
     written = lmc("viz", f"{program}:judge", "--format", form, "--model", "toy", "-o", "out.txt")
     assert (shown.code, written.code, written.out) == (0, 0, "")
     assert shown.out.startswith(begins)
+    if form == "html":
+        assert lmc("viz", f"{program}:judge", "--model", "toy").out == shown.out
     assert Path("out.txt").read_text(encoding="utf-8") == shown.out
 
 
 def test_arguments_level_and_redaction(lmc, program: str) -> None:
-    said = lmc("viz", f"{program}:judge", "essay=xyzzy", 'dims=["a","b","c"]', "-O0", "--model", "toy", "--redact")
+    said = lmc(
+        "viz",
+        f"{program}:judge",
+        "essay=xyzzy",
+        'dims=["a","b","c"]',
+        "-O0",
+        "--model",
+        "toy",
+        "--redact",
+        "--format",
+        "json",
+    )
     assert said.code == 0, said.err
     data = json.loads(said.out)
     assert [stage["name"] for stage in data["stages"]] == ["capture"]
@@ -46,7 +75,7 @@ def test_arguments_level_and_redaction(lmc, program: str) -> None:
 
 def test_the_program_prints_to_standard_error(lmc, program: str) -> None:
     Path("cli_program.py").write_text("print('hello')\n" + Path("cli_program.py").read_text())
-    said = lmc("viz", f"{program}:judge", "--model", "toy")
+    said = lmc("viz", f"{program}:judge", "--model", "toy", "--format", "json")
     assert said.out.startswith('{"format"')
     assert "hello" in said.err
 
@@ -56,7 +85,7 @@ def test_saved_modules_and_plans(lmc, program: str, rows: str) -> None:
         given = ("essay=x", 'dims=["tone"]') if emit == "ir" else ()
         made = lmc("compile", f"{program}:breaks" if emit == "ir" else f"{program}:slow", "--emit", emit, "-o", file)
         assert made.code == 0, (given, made.err)
-        said = lmc("viz", file)
+        said = lmc("viz", file, "--format", "json")
         assert said.code == 0, said.err
         data = json.loads(said.out)
         assert len(data["stages"]) == 1
@@ -67,7 +96,7 @@ def test_saved_modules_and_plans(lmc, program: str, rows: str) -> None:
 def test_a_comparison(lmc, program: str) -> None:
     for level in "02":
         assert lmc("compile", f"{program}:typed", f"-O{level}", "--emit", "ir", "-o", f"{level}.lmir").code == 0
-    said = lmc("viz", "--diff", "0.lmir", "2.lmir", "-o", "diff.json")
+    said = lmc("viz", "--diff", "0.lmir", "2.lmir", "--format", "json", "-o", "diff.json")
     assert said.code == 0, said.err
     data = json.loads(Path("diff.json").read_text())
     assert data["comparison"] is True

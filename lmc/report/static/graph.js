@@ -330,7 +330,7 @@ class Graph {
     }
     return [...found].map(([id, { source, target, kind, critical }]) => {
       const bends = this.bendsOf(source, target);
-      const end = this.labels.kindOf(/** @type {Visible} */ (visible.get(target)).part, shown.get(target));
+      const end = this.labels.kindOf(/** @type {Visible} */ (visible.get(target)).part, shown.get(/** @type {Visible} */ (visible.get(target)).keys[0]));
       const most = Math.max(degrees.get(`${source}>`) ?? 0, degrees.get(`>${target}`) ?? 0);
       const isFaint = end === "hint" || end === "end" || most > MANY_EDGES;
       return {
@@ -479,9 +479,9 @@ class Graph {
         selector: "node.open",
         style: { "text-valign": "top", "text-margin-y": 20, "text-margin-x": "data(titleShift)", "background-opacity": 0.5, "z-index": 0 },
       },
-      { selector: "node.tool", style: { shape: "cut-rectangle" } },
+      { selector: "node.tool", style: { shape: "bottom-round-rectangle" } },
       { selector: "node.prefix", style: { shape: "barrel" } },
-      { selector: "node.break", style: { shape: "hexagon" } },
+      { selector: "node.break", style: { shape: "cut-rectangle" } },
       { selector: "node.python, node.end, node.hint", style: { shape: "rectangle" } },
       { selector: "node.removed", style: { opacity: 0.65 } },
       {

@@ -119,8 +119,7 @@ class Labels {
     }
     const { lines, font, bold } = this.of(part, stage + 1, keys, false);
     const width = Math.max(...lines.map((line) => this.width(`${line} + `, font, bold)));
-    const isBreak = data.state(stage + 1).nodes.get(part.key)?.kind === "break";
-    return { width: Math.ceil(width) + (isBreak ? 60 : 18), height: Math.ceil(lines.length * font * 1.3) + (bold ? 18 : 10) };
+    return { width: Math.ceil(width) + 18, height: Math.ceil(lines.length * font * 1.3) + (bold ? 18 : 10) };
   }
 
   /**

@@ -1,6 +1,6 @@
 """The libraries of the page in one file: ``python -m tests.report.browser.bundle`` writes it.
 
-``npm ci`` in this folder installs them (``make browser``).
+``make browser`` installs them in ``build/browser``, by ``package.json`` and ``package-lock.json`` in this folder.
 """
 
 import subprocess
@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 
 from lmc.report.page import STATIC
+from tests.project.layers import REPOSITORY
 
-TOOLS = Path(__file__).parent / "node_modules"
+TOOLS = REPOSITORY / "build" / "browser" / "node_modules"
 LIBRARIES = ("cytoscape", "@dagrejs/dagre", "@dagrejs/graphlib")
 ENTRY = 'import cytoscape from "cytoscape"; import dagre from "@dagrejs/dagre"; export { cytoscape, dagre };\n'
 VENDOR = STATIC / "vendor.js"

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -13,7 +14,7 @@ from lmc.report.page import page
 from tests.report.browser.bundle import TOOLS
 
 try:
-    from playwright.sync_api import Browser, Page, sync_playwright
+    from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 except ImportError:
     sync_playwright = None
 
@@ -44,6 +45,10 @@ class Shown:
     said: list[str] = field(default_factory=list[str])
     requested: list[str] = field(default_factory=list[str])
 
+    def dismiss(self, dialog: "Dialog") -> None:
+        self.said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
@@ -61,15 +66,15 @@ def show(browser: "Browser", tmp_path: Path) -> "Iterator[Callable[..., Page]]":
     """Open a view from ``file://``. At the end: no message on the console, no error, no dialog, no request."""
     shown: list[Shown] = []
 
-    def open_page(view: CompiledView, scheme: str = "light", script: str = "", **options: object) -> "Page":
+    def open_page(view: CompiledView, scheme: Literal["light", "dark"] = "light", script: str = "") -> "Page":
         file = tmp_path / f"page{len(shown)}.html"
         file.write_text(page(view), encoding="utf-8")
-        opened = browser.new_page(viewport={"width": 1500, "height": 900}, color_scheme=scheme, **options)
+        opened = browser.new_page(viewport={"width": 1500, "height": 900}, color_scheme=scheme)
         here = Shown(opened)
         shown.append(here)
         opened.on("console", lambda message: here.said.append(f"{message.type}: {message.text}"))
         opened.on("pageerror", lambda error: here.said.append(f"error: {error}"))
-        opened.on("dialog", lambda dialog: (here.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        opened.on("dialog", here.dismiss)
         opened.on("request", lambda request: here.requested.append(request.url))
         opened.add_init_script(path=Path(__file__).with_name("probes.js"))
         if script:
