@@ -6,6 +6,8 @@ const MAX_UNFOLDED = 1500;
 /** Labels are too small below this. */
 const MIN_READABLE = 0.6;
 const ZOOM = 0.85;
+/** The points of an edge between adjacent rows: its ends, and one between them. */
+const SHORT_ROUTE = 3;
 /** Edges at one end that are drawn faintly. */
 const MANY_EDGES = 12;
 
@@ -352,6 +354,9 @@ class Graph {
     const beside = besideEachOther(/** @type {Part} */ (byId.get(source)), /** @type {Part} */ (byId.get(target)));
     const points = beside === null ? undefined : this.routes.get(`${beside[0].id}\n${beside[1].id}`);
     if (beside === null || points === undefined) return null;
+    // Between groups in adjacent rows, a straight line from op to op is clearer than the way between the groups.
+    const isInside = beside[0].id !== source || beside[1].id !== target;
+    if (isInside && points.length <= SHORT_ROUTE) return null;
     // At a node itself the edge ends where its shape does; at a group around it, where dagre says.
     const inner = points.slice(beside[0].id === source ? 1 : 0, beside[1].id === target ? -1 : undefined);
     if (inner.length === 0) return null;

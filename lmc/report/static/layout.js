@@ -118,9 +118,10 @@ function layOut(dagre, piece) {
       ]);
     islands.push({ width: size.width, height: size.height, places, routes });
   }
-  // Islands stand in rows, in the order of the program.
+  // Islands stand in rows, in the order of the program: a few in one row, as edges from above would cross others.
   const area = islands.reduce((sum, island) => sum + (island.width + gap) * (island.height + gap), 0);
-  const most = Math.max(Math.sqrt(area * 1.6), ...islands.map((island) => island.width));
+  const widest = Math.max(...islands.map((island) => island.width));
+  const most = islands.length < fewest ? Infinity : Math.max(Math.sqrt(area * 1.6), widest);
   /** @type {[string, number, number][]} */
   const places = [];
   /** @type {[string, Points][]} */

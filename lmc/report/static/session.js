@@ -53,6 +53,8 @@ class Session {
       for (const key of this.selected) {
         if (!shown.has(key)) continue;
         for (const part of this.partOf(key).around()) {
+          // A fan-out whose ops are all selected is selected as one node.
+          if (part.kind === "fan" && this.keysOf(part).every((each) => this.selected.has(each))) continue;
           opened ||= !this.open.has(part.id);
           this.open.add(part.id);
         }
