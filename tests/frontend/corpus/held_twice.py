@@ -1,6 +1,6 @@
 """Lists and objects of the program's own that are in two places at once, in containers whose items only a run knows."""
 
-# pyright: basic, reportOptionalMemberAccess=false, reportIndexIssue=false, reportAttributeAccessIssue=false
+# pyright: basic, reportUnhashable=false, reportOptionalMemberAccess=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
 import json
 import statistics
