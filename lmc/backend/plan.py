@@ -14,7 +14,7 @@ from lmc.ir.types import Type
 
 
 class PlanError(InputError):
-    """A file is no plan, no schedule, or not one this version can trust."""
+    """A file that is no plan or schedule, or none that this version can read. The remedy is to write it again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,14 @@ __all__ = ["InputError", "LmcError", "ProgramImportError", "UsageError"]
 
 
 class UsageError(InputError):
-    """A command line that can't be obeyed: no such file, no such program, wrong arguments."""
+    """A wrong command line: no such file, no such program, wrong arguments. The remedy names the accepted ones."""
 
 
 class ProgramImportError(LmcError):
-    """The user's file raised while it was imported. ``traceback`` holds the frames of the user's own files."""
+    """A file of the user raised while it was imported. ``traceback`` holds the frames of the user's own files.
+
+    The remedy is a change at the line shown.
+    """
 
     def __init__(self, cause: str, *, remedy: str, location: Location | None, trace: str) -> None:
         super().__init__(cause, remedy=remedy, location=location)

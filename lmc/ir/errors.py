@@ -20,10 +20,10 @@ class Location:
 
 
 class LmcError(Exception):
-    """Base of every error lmc raises on purpose.
+    """The base of all errors of lmc.
 
     ``cause`` says what is wrong, ``remedy`` what to do about it, ``location`` where in the user's program. ``usage`` is
-    what the engine computed for a request that failed with this error; None where no request did, or none was begun.
+    what the engine computed for a request that failed with this error; None if no request did, or none was begun.
     ``ends_run``: no handler of the program catches it (``cf.try``), because the run itself is over.
     """
 
@@ -56,11 +56,11 @@ def located(error: BaseException, location: Location | None) -> BaseException:
 
 
 class CaptureError(LmcError):
-    """The program is wrong in a way that neither capture nor eager execution could run."""
+    """A program that neither capture nor eager execution can run. The remedy is a change of the program's code."""
 
 
 class ParseError(LmcError):
-    """A text that is no ``.lmir``: where it goes wrong, with the line itself and a caret under the place.
+    """A syntax error in ``.lmir`` text. The message shows the line with a caret; the remedy is the form expected there.
 
     ``column`` counts from 1 in characters; ``excerpt`` is the source line and the line with the caret.
     """
@@ -75,62 +75,71 @@ class ParseError(LmcError):
 
 
 class VerifyError(LmcError):
-    """A module breaks a rule of the IR; ``op`` is the op that does, where it is one."""
+    """A module that breaks a rule of the IR. ``op`` is the op that breaks it, if it is one.
+
+    The remedy is a change of the ``.lmir`` text. After a pass or a capture it is a defect of lmc.
+    """
 
     op: object | None = None
 
 
 class LoweringError(LmcError):
-    """A module asks for something the target can't do."""
+    """A module that asks for something the target cannot do, such as a constraint. The remedy is another target."""
 
 
 class InputError(LmcError):
-    """An argument, a row of data or a file that the program can't take."""
+    """A wrong argument, option, row of data or file. The remedy names the accepted ones, or the nearest."""
 
 
 class PlanMismatchError(InputError):
-    """The run does not fit what was compiled: an assumption fails, or a host function is missing."""
+    """A run that does not fit its plan: an assumption fails, or a host function is missing or has changed.
+
+    The remedy is to pass the program that was compiled, or to compile it again.
+    """
 
     ends_run = True
 
 
 class EngineError(LmcError):
-    """An engine could not serve a request (prompt too long, NaN logits, closed engine …)."""
+    """A request that an engine could not serve (NaN logits, no memory …). The remedy is an option of the engine."""
 
 
 class EngineClosedError(EngineError):
-    """The engine was closed before the request or during it."""
+    """The engine was closed before or during the request. The remedy is to call the program again."""
 
     ends_run = True
 
 
 class ContextLengthError(EngineError):
-    """Prompt and ``max_tokens`` do not fit in the model's context or in the KV pool."""
+    """Prompt and ``max_tokens`` do not fit in the model's context or in the KV pool.
+
+    The remedy is a shorter prompt, a smaller ``max_tokens`` or a larger pool.
+    """
 
 
 class RequestTimeoutError(EngineError):
-    """The request did not finish within its ``timeout``."""
+    """A request did not finish within its ``timeout``. The remedy is a longer one, or fewer rows at once."""
 
 
 class RequestCancelledError(LmcError):
-    """The request was cancelled by its owner."""
+    """A request was cancelled: a stream was closed, a batch interrupted, or another branch of a race won."""
 
     ends_run = True
 
 
 class ToolTimeoutError(LmcError, TimeoutError):
-    """A tool did not finish within its ``timeout``. Also a ``TimeoutError``."""
+    """A tool did not finish within its ``timeout``. Also a ``TimeoutError``. The remedy is a longer one."""
 
 
 class LoopLimitError(LmcError):
-    """A loop of the program went on for more rounds than its limit allows."""
+    """A loop had more rounds than its limit. The remedy is a higher limit, or a condition that ends the loop."""
 
 
 class ConstraintError(LmcError):
-    """A constraint that is refused, can't be met, or that an output does not meet.
+    """A constraint that is refused or cannot be met, or an output that does not meet it.
 
-    ``pointer`` is the JSON pointer of the schema's keyword that is to blame, ``position`` the character of the pattern
-    (from 0).
+    The remedy is a supported form of the constraint, or a larger ``max_tokens``. ``pointer`` is the JSON pointer of the
+    schema's keyword that is to blame, ``position`` the character of the pattern (from 0).
     """
 
     def __init__(

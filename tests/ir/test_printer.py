@@ -17,92 +17,11 @@ from lmc.ir.types import CTX, INT, TEXT, json_of, list_of
 from lmc.ir.verify.verifier import verify
 from tests.ir.region_ops import BothOp, YieldOp, make
 from tests.module_strategies import modules
+from tests.project.layers import REPOSITORY
 from tests.strategies import literals, value_types
 
-# Every op, as it is printed. A new op adds its line here.
-EVERY_OP = """\
-module @judge {
-  constraint @c0 = choices "[\\"yes\\",\\"no\\"]"
-  constraint @"c 1" = schema "{}" {digest = "ab", whitespace = "flexible"}
-  constraint @c2 = grammar "start: \\"a\\"\\n" {digest = "cd"}
-  host @lookup = "program:lookup" sha256 "00" reads
-  host @recall = "program:recall" sha256 "11" pure {early = true}
-  func @judge(%essay: !text, %dims: !list<!text>, %item.title: !json<"a b">) {
-    %0 = lm.context : !ctx
-    %1 = lm.extend %0, system ["You grade essays."] : !ctx
-    %2 = lm.extend %1 ["Essay:\\n", %essay] : !ctx
-    %s = lm.sections %2, user ["Be brief.", %essay] {kinds = ["movable", "section"], lengths = [1, 1]} : !ctx
-    %3 = lm.begin %2, user : !ctx
-    %4 = lm.end %3 : !ctx
-    %5 = lm.prefill %4 {scope = "batch"} : !ctx
-    %6, %7, %8 = lm.select %5 ["yes", "no"] {group = "g0", id = "judge/on_topic", wave = 0} : !ctx, !text, !any
-    %9, %v = lm.gen %6 {constraint = @"c 1", id = "judge/v", name = "v", temperature = 0.5} : !ctx, !json<Verdict>
-    %f, %w = lm.gen %9 {constraint = @c2, forced = [64], id = "judge/w", jump_forward = "off"} : !ctx, !text
-    %10 = lm.sample %9 {id = "judge/s", logit_bias = [[3, -9.5], [7, 1.0]], n = 3, stop = ["\\n", "."]} : !list<!text>
-    lm.keep %9 {next_use = 2}
-    lm.keep %9 (%10) {next_use = 3}
-    %11 = lm.transcript %9 : !text
-    %m = lm.messages %9 : !any
-    lm.free %9 (%10, %11)
-    lm.free %5 {next_use = 4}
-    %12 = text.concat [%11, "."] : !text
-    %13 = py.call str.format ("{:.1f}{x}", 0.5, [1, none, true], %12) {keywords = ["x"]} : !text
-    %14 = host.call @lookup (%13) {declared = "reads", id = "judge/lookup"} : !any
-    %15 = py.local method ("get", %14, 1, %13) : !any
-    py.assume %essay {expected = "x"}
-    lm.return %9 (%14, %v) (%7) {structure = "{\\"leaf\\":1}", variable_names = ["on_topic"]}
-  }
-  func @broken(%essay: !text) {
-    lm.break (%essay) {cause = "eval(x)", record = "{\\"cells\\":[{\\"list\\":[{\\"leaf\\":0}]}],\\"frames\\":[{}]}"}
-  }
-  func @flow(%flag: !bool, %start: !ctx, %items: !list<!text>) {
-    %n = py.call len (%items) : !int
-    %c, %x = cf.cond %flag {id = "flow/@cf.cond"} : !ctx, !any ^then() {
-      %c1, %x1 = lm.gen %start {expected_tokens = 7, id = "flow/x"} : !ctx, !text
-      cf.yield (%c1, %x1)
-    } ^otherwise() {
-      cf.yield (%start, %flag)
-    }
-    %c5, %m = cf.loop (%c, %n) {expected_rounds = 2.5, limit = 3} : !ctx, !int ^condition(%c2: !ctx, %i: !int) {
-      %c3, %go, %go.meta = lm.select %c2 ["yes", "no"] (%i) {id = "flow/go*"} : !ctx, !text, !any
-      %on = py.call eq (%go, "yes") : !bool
-      cf.condition %on (%c3, %i)
-    } ^body(%c4: !ctx, %j: !int) {
-      %k = py.call add (%j, 1) : !int
-      cf.yield (%c4, %k)
-    }
-    %views = cf.map (%items) {id = "flow/@cf.map", strict = true} : !list<!ctx> ^body(%index: !int, %item: !text) {
-      %view, %y = lm.gen %c5 (%index, %m) {id = "flow/view$/y*"} : !ctx, !text
-      cf.yield (%view)
-    }
-    %found, %best = cf.race (%items, %views) : !bool, !text ^body(%at: !int, %said: !text, %in: !ctx) {
-      cf.yield (%flag, %said)
-    }
-    lm.break (%best, %m) {cause = "eval(x)", record = "{\\"cells\\":[],\\"frames\\":[{}]}", remedy = "leave it out"}
-  }
-  func @caught(%text: !text, %c: !ctx) {
-    %ok, %error, %n = cf.try (0) {base = true, id = "caught/@cf.try"} : !bool, !any, !int ^body() {
-      %number = py.call int (%text) : !int
-      cf.yield (%number)
-    }
-    lm.return %c (%n) {structure = "{\\"leaf\\":0}"}
-  }
-  func @early(%flag: !bool, %c: !ctx) {
-    %n, %d = cf.cond %flag {probability = 0.5} : !int, !ctx ^then() {
-      %known = host.call @recall ("x") {declared = "pure", early = true, id = "early/@recall"} : !any
-      cf.yield (1, %c)
-    } ^otherwise() {
-      lm.return %c
-    }
-    cf.cond %flag ^then() {
-      lm.return %d () (%n) (%flag) {present_names = ["n"], variable_names = ["n"]}
-    } ^otherwise() {
-      cf.unreachable {}
-    }
-    cf.unreachable {}
-  }
-}
-"""
+# A new op adds its line to the file, which is printed text: the reference of ops takes its examples from there.
+EVERY_OP = (REPOSITORY / "docs" / "ops.lmir").read_text(encoding="utf-8")
 
 
 def test_every_op_has_its_text_and_is_read_back_from_it():

@@ -1,17 +1,38 @@
 """The structure of docs/: the glossary, the navigation, and the generated reference."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import typer
 import yaml
 
 import lmc
-from docs.reference import API, api_page, cli_page, decisions, public_names
+from docs.reference import (
+    API,
+    api_page,
+    cli_page,
+    decisions,
+    error_classes,
+    errors_page,
+    op_examples,
+    ops_page,
+    passes_page,
+    public_names,
+)
 from lmc.cli.app import app
+from lmc.ir.core import Block, op_class, op_names, walk
+from lmc.ir.dialects.core_ops import UnreachableOp
+from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.equality import structurally_equal
+from lmc.ir.module import Function, print_module
+from lmc.ir.op_schema import layout_of
+from lmc.ir.text.parser import parse
+from lmc.passes.pipelines import PASSES, PIPELINES, describe_passes, parse_pipeline
 from tests.project.layers import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
+GENERATED = ("api", "cli", "errors", "ops", "passes")
 
 
 def test_the_glossary_is_short_and_names_files_that_exist() -> None:
@@ -36,7 +57,7 @@ def test_the_navigation_lists_every_page() -> None:
     listed = pages_of(yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
     listed += decisions()
     written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    assert sorted(listed) == sorted(written | {"reference/cli.md", "reference/api.md"})
+    assert sorted(listed) == sorted(written | {f"reference/{name}.md" for name in GENERATED})
 
 
 def test_the_site_needs_no_other() -> None:
@@ -64,6 +85,77 @@ def test_the_reference_covers_the_public_names() -> None:
     for name in listed:
         assert getattr(lmc, name) is not None
         assert f"::: {public_names()[name]}\n" in page
+
+
+def sections(page: str, level: str) -> dict[str, str]:
+    """Return the text below each heading of a level, by heading."""
+    found = re.split(rf"^{level} (.+)$", page, flags=re.MULTILINE)[1:]
+    return {title: text.partition("\n## ")[0] for title, text in zip(found[::2], found[1::2], strict=True)}
+
+
+def test_the_reference_covers_every_op_and_field() -> None:
+    page = sections(ops_page(), "###")
+    names = [name for name in op_names() if not name.startswith("test.")]
+    assert sorted(page) == names
+    for name, section in page.items():
+        kind = op_class(name)
+        assert kind is not None
+        layout = layout_of(kind)
+        fields = {field.name for field in (*layout.positional, *layout.attributes, *layout.regions)}
+        rows = re.findall(r"^\| `[%^]?(\w+)` \|", section, re.MULTILINE)
+        assert sorted(rows) == sorted(fields)
+        assert f"{name} " in section.partition("```lmir\n")[2].partition("```")[0]
+        for fact in ("Effect", "May raise", "Billable"):
+            assert re.search(rf"\b{fact}: .+\.", section), f"{name}: {fact}"
+
+
+def test_the_parser_reads_each_example_of_an_op() -> None:
+    """Alone: in a function whose parameters are the values that the example uses."""
+    module = parse((DOCS / "ops.lmir").read_text(encoding="utf-8"))
+    for name, example in op_examples().items():
+        op = next(op for function in module.functions for op in walk((function.body,)) if name == op.NAME)
+        values = dict.fromkeys((*op.operands, *(op.free_values if isinstance(op, RegionOp) else ())))
+        end = () if op.IS_TERMINATOR else (UnreachableOp(),)
+        alone = replace(module, functions=(Function("alone", Block(tuple(values), (op, *end))),))
+        lines = print_module(alone).splitlines()
+        start = next(index for index, line in enumerate(lines) if line.startswith("  func")) + 1
+        text = "\n".join([*lines[:start], example, *(["cf.unreachable {}"] if end else []), "  }", "}"])
+        assert structurally_equal(parse(text), alone), name
+
+
+def test_the_reference_covers_every_pass() -> None:
+    page = passes_page()
+    found = sections(page, "##")
+    assert sorted(found) == sorted(PASSES)
+    for described in describe_passes():
+        section = found[described.name]
+        assert described.summary.rstrip(".") in section.replace("`", "")
+        assert [option for option in described.options if f"`{option}`" not in section] == []
+        assert {"Before:", "After:"} <= set(section.splitlines())
+    for level, text in PIPELINES.items():
+        names = [each.NAME for each in parse_pipeline(text)]
+        assert f"| `-{level}` | {', '.join(f'[{name}](#{name})' for name in names) or 'none'} |" in page
+        assert {name for name, section in found.items() if f"`-{level}` (" in section} == set(names)
+
+
+def test_the_reference_covers_every_error() -> None:
+    classes = error_classes()
+    named = {f"{error.__module__}.{error.__name__}" for error in derived(lmc.LmcError)}
+    assert {name for name in named if name.startswith("lmc.")} <= set(classes)
+    assert f"{lmc.InputError.__module__}.InputError" in classes
+    page = errors_page()
+    for path in classes:
+        name = next((f"lmc.{public}" for public, where in public_names().items() if where == path), path)
+        assert f"\n\n`{name}`, derived from " in page
+    found = sections(page, "##")
+    assert len(found["InputError"].split()) > 10
+    assert "Exit code: 2." in found["UsageError"]
+    assert "Exit code: 1." in found["InputError"]
+
+
+def derived(error: type[BaseException]) -> set[type[BaseException]]:
+    """Return a class and all classes that are derived from it."""
+    return {error}.union(*map(derived, error.__subclasses__()))
 
 
 def test_decisions_are_short_dated_and_listed() -> None:

@@ -15,8 +15,8 @@ from lmc.ir.dialects.rules import expect_context, expect_results
 class KeepOp(Op):
     """Expect another call that starts from ``context``: in wave ``next_use`` of this block at the earliest.
 
-    It takes effect when ``after``, values that earlier uses of the context give, are there. Waves count on past the end
-    of a block: in a loop those of the next round, else those of the block around it.
+    The hint takes effect once the values of ``after`` (results of earlier uses of the context) are computed. Waves
+    count on past the end of a block: in a loop those of the next round, else those of the block around it.
     """
 
     context: Value = operand()
@@ -32,11 +32,10 @@ class KeepOp(Op):
 
 @register("lm.free")
 class FreeOp(Op):
-    """Keep ``context`` no longer, once ``after``, values that its uses give, are there.
+    """Keep ``context`` no longer, once the values of ``after`` (results of its uses) are computed.
 
     No later call starts from it, nor from text appended to it (``lmc.ir.verify.cache_hint_rules``). With ``next_use``
-    one does, in that wave: then its beginning is computed again, where it is not there any more, which is cheaper than
-    to keep it.
+    one does, in that wave: then an evicted beginning is computed again, which is cheaper than to keep it.
     """
 
     context: Value = operand()

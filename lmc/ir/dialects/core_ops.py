@@ -68,7 +68,7 @@ HOST_EFFECTS = ("pure", "reads", "writes")
 
 @register("lm.context")
 class ContextOp(Op):
-    """A context without any text."""
+    """Begin an empty context."""
 
     def verify(self) -> None:
         expect_results(self, CTX)
@@ -76,7 +76,7 @@ class ContextOp(Op):
 
 @register("lm.extend")
 class ExtendOp(Op):
-    """Append text: one whole message of ``role``, or bare text where ``role`` is None."""
+    """Append text: one whole message of ``role``, or bare text if ``role`` is none."""
 
     context: Value = operand()
     role: str | None = attribute(None, keyword=True)
@@ -116,9 +116,9 @@ class EndOp(Op):
 
 @register("lm.transcript")
 class TranscriptOp(Op):
-    """The text of a whole context; with ``since`` (none or one), what was appended after that context.
+    """The text of a whole context; with ``since`` (at most one context), the text appended after that context.
 
-    All of that has to belong to one turn, or to the raw completion: else the op raises ``CaptureError``.
+    That text must belong to one turn, or to the raw completion: else the op raises ``CaptureError``.
     """
 
     context: Value = operand()
@@ -126,6 +126,7 @@ class TranscriptOp(Op):
 
     @property
     def may_raise(self) -> bool:
+        """With ``since``."""
         return bool(self.since)
 
     def verify(self) -> None:
@@ -139,7 +140,7 @@ class TranscriptOp(Op):
 
 @register("lm.messages")
 class MessagesOp(Op):
-    """The messages of a context, the open turn last: a new list of dicts (role, content), an object of this run."""
+    """The messages of a context, the open turn last: a new list of dicts (role, content), an object of the run."""
 
     context: Value = operand()
 
@@ -154,7 +155,7 @@ class MessagesOp(Op):
 
 @register("text.concat")
 class ConcatOp(Op):
-    """The texts of ``text``, one after the other."""
+    """Concatenate texts."""
 
     text: tuple[str | Value, ...] = parts()
 
@@ -173,6 +174,7 @@ class PyCallOp(Op):
 
     @property
     def may_raise(self) -> bool:
+        """Yes, unless the builtin cannot raise on operands of these types."""
         found = builtins.lookup(self.function)
         types = [entry.type if isinstance(entry, Value) else type_of(entry) for entry in self.arguments]
         return found is None or found.may_raise(types, self.keywords)
@@ -189,12 +191,12 @@ class PyCallOp(Op):
 
 @register("py.local")
 class LocalCallOp(Op):
-    """Make, change or iterate an object of this run (``lmc/ir/builtins/object_builtins.py``); keywords: ``py.call``.
+    """Make, change or iterate an object of the run (``lmc/ir/builtins/object_builtins.py``); keywords: ``py.call``.
 
-    Objects of a run are containers that the program makes while it runs and nothing outside of it holds. All these ops
-    keep their order among themselves, in a block and with the ops whose regions hold some. Any other op that uses a
-    value which may be such an object keeps its place between them, so ``py.call`` may look into one. They are not
-    ordered with host functions, unless one is given such an object: what it has got it may change only while it runs.
+    Objects of a run are containers that the program makes while it runs, and that nothing outside of it holds. These
+    ops keep their order, also with ops that have such ops in their regions. Any other op that uses a value which may be
+    such an object keeps its place among them, so ``py.call`` may look into one. They are not ordered with host
+    functions, unless one takes such an object: it may change the object only while it runs.
     """
 
     function: str = attribute(keyword=True)
@@ -207,6 +209,7 @@ class LocalCallOp(Op):
 
     @property
     def may_raise(self) -> bool:
+        """Yes, unless the builtin cannot raise on operands of these types."""
         found = object_builtins.lookup(self.function)
         types = [entry.type if isinstance(entry, Value) else type_of(entry) for entry in self.arguments]
         return found is None or found.may_raise(types, self.keywords)
@@ -229,8 +232,8 @@ class HostCallOp(Op):
 
     ``id`` has no holes: a call is identified by its place (``lmc.ir.ids``).
 
-    ``early``: a run may start the call before it is known whether the region that holds it runs
-    (``lmc.ir.semantics.speculation``). Where that is not so what it gave is dropped, so it says nothing about results.
+    ``early``: a run may start the call before it is known that the region around it runs
+    (``lmc.ir.semantics.speculation``). If the region does not run, the result is dropped; so no result depends on it.
     """
 
     host: str = attribute(keyword=True, symbol="host")
@@ -242,6 +245,7 @@ class HostCallOp(Op):
 
     @property
     def effect(self) -> Effect:
+        """The effect that ``declared`` names."""
         return Effect(self.declared)
 
     @property
@@ -262,7 +266,7 @@ class HostCallOp(Op):
 
 @register("py.assume")
 class AssumeOp(Op):
-    """Stop with a clear error unless ``value`` equals ``expected``: what the program was specialised for."""
+    """Raise ``PlanMismatchError`` unless ``value`` equals ``expected``, which the program was specialised for."""
 
     value: Value = operand()
     expected: Attribute = attribute()
@@ -282,12 +286,12 @@ class AssumeOp(Op):
 
 @register("lm.return", ends=("function", "region"))
 class ReturnOp(Op):
-    """End of the program.
+    """End the program.
 
-    ``values`` are the leaves of what it returns, ``structure`` (canonical JSON) their nesting: a leaf is
+    ``values`` are the leaves of the returned value, ``structure`` (canonical JSON) is their nesting: a leaf is
     ``{"leaf": i}``, a literal ``{"literal": x}``, containers ``{"list"|"tuple": [...]}``, ``{"dict": [[key, …], …]}``.
-    ``variables`` are the user's names on the root context, ``context`` its last value. Of those called in
-    ``present_names`` there are only the ones whose flag in ``present`` is true.
+    ``variables`` are the user's names on the root context, ``context`` is its last value. A variable listed in
+    ``present_names`` exists only if its flag in ``present`` is true.
     """
 
     context: Value = operand()
@@ -327,7 +331,7 @@ class ReturnOp(Op):
 
 @register("cf.unreachable", ends=("function", "region"))
 class UnreachableOp(Op):
-    """End of a block that no run reaches, because an op before it leaves on every way."""
+    """End a block that no run reaches, because an op before it leaves on every path."""
 
     def verify(self) -> None:
         expect_results(self)
@@ -335,10 +339,10 @@ class UnreachableOp(Op):
 
 @register("lm.break", ends=("function", "region"))
 class BreakOp(Op):
-    """End of what could be captured; the program goes on eagerly.
+    """End the captured part of a program (a graph break); the rest runs eagerly.
 
-    ``record`` describes what is live here (``lmc.ir.builtins.live``), ``values`` are its leaves. The user reads
-    ``cause`` and ``remedy``.
+    ``record`` describes the live variables (``lmc.ir.builtins.live``), ``values`` are its leaves. ``cause`` and
+    ``remedy`` are for the user.
     """
 
     values: tuple[Value, ...] = operands(())

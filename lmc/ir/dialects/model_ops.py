@@ -40,7 +40,7 @@ class SamplingOp(Op):
     ``definition`` replaces ``constraint`` by a text known at run time, of kind ``definition_kind``.
 
     ``forced`` are the only token ids that the constraint allows, if compile-constraints has found them: then no model
-    is asked, and the op is pure.
+    is called, and the op is pure.
     """
 
     context: Value = operand()
@@ -72,14 +72,17 @@ class SamplingOp(Op):
 
     @property
     def effect(self) -> Effect:
+        """``samples``; ``pure`` if ``forced``."""
         return Effect.SAMPLES if self.forced is None else Effect.PURE
 
     @property
     def may_raise(self) -> bool:
+        """Yes, unless ``forced`` and of type ``!text``."""
         return self.forced is None or self.value_type != TEXT
 
     @property
     def billable(self) -> bool:
+        """Yes, unless ``forced``."""
         return self.forced is None
 
     @property
@@ -139,7 +142,7 @@ class SamplingOp(Op):
 class GenOp(SamplingOp):
     """Generate text and append it.
 
-    Results are the new context, the value, and with ``logprobs`` a ``!any`` of meta data.
+    Results are the new context, the value, and with ``logprobs`` its meta data (``!any``).
     """
 
     @property
@@ -155,7 +158,7 @@ class GenOp(SamplingOp):
 class SampleOp(SamplingOp):
     """Draw ``n`` independent generations from one context, which stays as it is.
 
-    Results are the list of texts, and with ``logprobs`` a ``!any`` of meta data.
+    Results are the list of texts, and with ``logprobs`` their meta data (``!any``).
     """
 
     n: int = attribute()
@@ -176,7 +179,7 @@ class SampleOp(SamplingOp):
 
 @register("lm.select")
 class SelectOp(Op):
-    """Append the likeliest of ``choices``: results are the new context, the choice and a ``!any`` of scores.
+    """Append the likeliest of ``choices``: results are the new context, the choice and the scores (``!any``).
 
     ``choices`` holds literals and ``!text`` values, or one ``!list<!text>``. ``method`` is one of ``SELECT_METHODS``.
     ``occurrences`` are the numbers in the holes of ``id`` (``lmc.ir.ids``).

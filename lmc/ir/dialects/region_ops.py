@@ -24,7 +24,7 @@ from lmc.ir.types import ANY, BOOL, INT, ListType, Type, fits, type_of
 
 @register("cf.yield", ends=("region",))
 class YieldOp(Op):
-    """End of a region: what it gives to the op that holds it, values and literals."""
+    """End a region with its results: values and literals."""
 
     values: tuple[Attribute | Value, ...] = arguments()
 
@@ -35,7 +35,7 @@ class YieldOp(Op):
 
 @register("cf.condition", ends=("region",))
 class ConditionOp(Op):
-    """End of a loop's condition: where ``flag`` is true, a round begins with ``values``, else they are the results."""
+    """End a loop's condition: if ``flag`` is true, a round begins with ``values``, else they are the results."""
 
     flag: Value = operand()
     values: tuple[Attribute | Value, ...] = arguments()
@@ -48,11 +48,11 @@ class ConditionOp(Op):
 
 @register("cf.cond")
 class CondOp(RegionOp):
-    """Run ``then`` where ``flag`` is true, else ``otherwise``; results are what that region yields.
+    """Run ``then`` if ``flag`` is true, else ``otherwise``; results are the values that the region yields.
 
     Each region ends in ``cf.yield`` or leaves, and has no parameters. ``probability`` is that of ``then``, if it
-    is known: a hint for speculation (``lmc.ir.semantics.speculation``) without effect on results. A
-    measurement of a profile replaces it (the pass apply-profile).
+    is known: a hint for speculation (``lmc.ir.semantics.speculation``) without effect on results. The pass
+    apply-profile replaces it by a measurement.
     """
 
     EXCLUSIVE: ClassVar[bool] = True
@@ -84,12 +84,12 @@ class CondOp(RegionOp):
 
 @register("cf.loop")
 class LoopOp(RegionOp):
-    """Run ``body`` as long as ``condition`` says so.
+    """Run ``body`` while ``condition`` holds.
 
-    ``condition`` begins with ``initial``, later with what ``body`` yielded, and ends in ``cf.condition``. While its
-    flag is true, its values are the parameters of ``body``; once it is false, they are the results. With ``limit``, a
-    round more than that raises ``LoopLimitError``. Both regions may leave instead. ``expected_rounds`` is how many
-    there are on average, if that is known: a hint for plans without effect on results.
+    ``condition`` begins with ``initial``, later with the values that ``body`` yielded, and ends in ``cf.condition``.
+    While its flag is true, its values are the parameters of ``body``; once it is false, they are the results. With
+    ``limit``, one round more raises ``LoopLimitError``. Both regions may leave instead. ``expected_rounds`` is the
+    average number of rounds, if it is known: a hint for plans without effect on results.
     """
 
     initial: tuple[Attribute | Value, ...] = arguments()
@@ -137,10 +137,10 @@ class LoopOp(RegionOp):
 
 @register("cf.map")
 class MapOp(RegionOp):
-    """Run ``body`` for each element of ``lists`` at the same time; results are lists of what it yields, in order.
+    """Run ``body`` for each element of ``lists`` at the same time; results are lists of its values, in order.
 
     Parameters of ``body`` are the index and one element of each list. There are as many elements as the shortest list
-    has; where ``strict``, lists of different lengths raise ``ValueError``, as ``zip`` does.
+    has; with ``strict``, lists of different lengths raise ``ValueError``, as ``zip`` does.
     """
 
     lists: tuple[Value, ...] = operands()
@@ -173,9 +173,9 @@ class RaceOp(RegionOp):
     """Run ``body`` for each element of ``lists`` at the same time until one is good.
 
     ``body`` is that of ``cf.map``, but the first value it yields says whether the element is good. The good element of
-    the lowest index wins, so that runs are repeatable; those after it are cancelled. Results are whether there is one,
-    and then the other values of the winner, or of the last element where none is good. Lists without any element raise
-    ``InputError``. Nothing in ``body`` may write, since elements may be cancelled.
+    the lowest index wins, so that runs are repeatable; those after it are cancelled. The first result is true if there
+    is a good element; the others are the values of the winner, or of the last element if there is none. Lists without
+    elements raise ``InputError``. Nothing in ``body`` may write, since elements may be cancelled.
     """
 
     lists: tuple[Value, ...] = operands()
@@ -213,13 +213,12 @@ class RaceOp(RegionOp):
 class TryOp(RegionOp):
     """Run ``body``, and turn an exception that it raises into values.
 
-    Where ``body`` comes to its end, results are true, None and what it yields. Where it raises an ``Exception``, or
+    If ``body`` reaches its end, results are true, none and the values it yields. If it raises an ``Exception``, or
     with ``base`` any ``BaseException``, they are false, that exception and ``fallback``. Errors that end the run
     (``LmcError.ends_run``) are never caught. ``body`` ends in ``cf.yield`` and does not leave the program.
 
-    The op itself raises only what it does not catch: see ``may_raise``. Of several ops in ``body`` that raise, the
-    first one in program order counts, so passes keep the order of all ops in it that may raise, model calls included,
-    and move none of them in or out.
+    Of several ops in ``body`` that raise, the first one in program order counts. So passes keep the order of all ops in
+    it that may raise, model calls included, and move none of them in or out.
     """
 
     EXCLUSIVE: ClassVar[bool] = True
@@ -230,7 +229,7 @@ class TryOp(RegionOp):
 
     @property
     def may_raise(self) -> bool:
-        """Return whether an exception may pass through: one that is no ``Exception`` (without ``base``) or ends it."""
+        """If an exception may pass through: one that ends the run, or without ``base`` one that is no ``Exception``."""
         return self.may_exit
 
     @cached_property

@@ -29,13 +29,12 @@ _STRENGTH = (Effect.PURE, Effect.LOCAL, Effect.SAMPLES, Effect.READS, Effect.WRI
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RegionOp(Op):
-    """Base of the ops that hold regions.
+    """The common base of ops with regions.
 
-    ``id`` is the key of its runs in a profile (``lmc.ir.profile``), or None.
-
-    Results are cached with the op, so that looking at every op of a nested module stays linear.
+    ``id`` is the key of its runs in a profile (``lmc.ir.profile``), or none.
     """
 
+    # The cached properties keep an analysis of nested ops linear.
     id: str | None = attribute(None)
 
     EXCLUSIVE: ClassVar[bool] = False
@@ -58,7 +57,7 @@ class RegionOp(Op):
 
     @property
     def effect(self) -> Effect:
-        """The strongest of what the ops inside do."""
+        """The strongest effect of the ops inside."""
         return max(self.effects, key=_STRENGTH.index)
 
     @cached_property
@@ -77,10 +76,12 @@ class RegionOp(Op):
 
     @property
     def may_raise(self) -> bool:
+        """If an op inside may raise, or the op itself (``limit``, ``strict``, a race)."""
         return self.raises_itself or self.inner_may_raise
 
     @property
     def billable(self) -> bool:
+        """If an op inside is billable."""
         return self.inner_billable
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Text in sections of which some may go ahead of others: what a program says so of with ``lmc.section``."""
+"""Text in sections (``lmc.section``), of which some may move ahead of others."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def section_order(kinds: Sequence[str]) -> list[int]:
 
 @register("lm.sections")
 class SectionsOp(Op):
-    """Append text as ``lm.extend`` does, made of sections: ``kinds`` says of each what it is, one of ``SECTION_KINDS``.
+    """Append text in sections, else as ``lm.extend`` does.
 
-    ``lengths`` are the numbers of parts that they have. As long as the op is there, they stand as they were written;
-    ``order-sections`` puts movable ones ahead.
+    ``kinds`` has one of ``SECTION_KINDS`` for each section, ``lengths`` its number of parts. The op keeps their order;
+    the pass order-sections puts movable ones first.
     """
 
     context: Value = operand()

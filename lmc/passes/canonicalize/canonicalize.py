@@ -53,21 +53,21 @@ class Canonicalize(FunctionPass):
     * ``cf.try`` whose body has no op that may raise becomes that body. What body and fallback give alike comes from
       outside.
 
-    Sound because pending text is settled as one string: how it was cut into ops is no part of the meaning of a context
-    (DESIGN.md, "Meaning of a context"). A context or text with other users stays, and so does one from outside of the
-    region that uses it, so nothing is computed twice. What it gives it leaves as it is when it runs again.
+    Sound because pending text is settled as one string: how it was cut into ops is no part of the meaning of a context.
+    A context or text with other users stays, and so does one from outside of the region that uses it, so nothing is
+    computed twice. What it gives it leaves as it is when it runs again.
 
     Before::
 
         %1 = lm.begin %0, user : !ctx
-        %2 = lm.extend %1, ["Judge its "] : !ctx
-        %3 = py.call str(%dim) : !text
-        %4 = lm.extend %2, [%3, "."] : !ctx
+        %2 = lm.extend %1 ["Judge its "] : !ctx
+        %3 = py.call str (%dim) : !text
+        %4 = lm.extend %2 [%3, "."] : !ctx
         %5 = lm.end %4 : !ctx
 
     After::
 
-        %5 = lm.extend %0, user, ["Judge its ", %dim, "."] : !ctx
+        %5 = lm.extend %0, user ["Judge its ", %dim, "."] : !ctx
 
     Before::
 
