@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import signal
 import textwrap
@@ -41,6 +42,23 @@ API = {
 
 DIALECTS = ("lm", "cf", "host", "py", "text")
 """The prefixes of the names of ops, in the order of the page."""
+
+SCOPES = {
+    "comment.line.double-slash": "Comment.Single",
+    "constant.language": "Keyword.Constant",
+    "constant.numeric": "Number",
+    "constant.other": "Name",
+    "entity.name.function": "Name.Function",
+    "entity.name.label": "Name.Label",
+    "entity.name.type": "Name.Class",
+    "entity.other.attribute-name": "Name.Attribute",
+    "keyword.other": "Keyword",
+    "storage.type": "Keyword.Type",
+    "string.quoted.double": "String",
+    "support.function.op": "Name.Builtin",
+    "variable.other": "Name.Variable",
+}
+"""The tokens of Pygments for the scopes of docs/lmir-syntax."""
 
 
 def public_names() -> dict[str, str]:
@@ -266,6 +284,50 @@ def error_classes() -> dict[str, tuple[ast.ClassDef, list[str]]]:
     return dict(sorted(found.items(), key=lambda item: (item[1][0].name != "LmcError", item[1][0].name, item[0])))
 
 
+def lmir_scopes(text: str) -> Iterator[tuple[int, str, str]]:
+    """Return pieces of ``.lmir`` text: offset, scope in the TextMate grammar (or an empty text), and the piece.
+
+    The grammar is flat, so this does all that an editor does: of the patterns that match first in the rest of the line,
+    the first one.
+    """
+    grammar = json.loads((ROOT / "docs" / "lmir-syntax" / "lmir.tmLanguage.json").read_text(encoding="utf-8"))
+    patterns = [(re.compile(pattern["match"]), pattern) for pattern in grammar["patterns"]]
+    start = 0
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
+        place = 0
+        while found := [
+            (match.start(), index) for index, (each, _) in enumerate(patterns) if (match := each.search(line, place))
+        ]:
+            _, index = min(found)
+            expression, pattern = patterns[index]
+            match = expression.search(line, place)
+            assert match is not None
+            yield start + place, "", line[place : match.start()]
+            captures = {int(group): capture["name"] for group, capture in pattern.get("captures", {}).items()}
+            for group in range(1, expression.groups + 1) if captures else (0,):
+                yield start + match.start(group), captures.get(group, pattern.get("name", "")), match[group]
+            place = match.end()
+        yield start + place, "", line[place:]
+        start += len(line)
+
+
+def highlight_lmir(source: str, *_: Any, **__: Any) -> str:
+    """Return ``.lmir`` text as HTML, coloured by the TextMate grammar: a fence of superfences."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexer import Lexer
+    from pygments.token import Token, string_to_tokentype
+
+    class LmirLexer(Lexer):
+        name = "LMIR"
+
+        def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, Any, str]]:
+            for offset, scope, piece in lmir_scopes(text):
+                yield offset, string_to_tokentype(SCOPES[scope.removesuffix(".lmir")]) if scope else Token.Text, piece
+
+    return highlight(source, LmirLexer(), HtmlFormatter(cssclass="highlight"))
+
+
 def _docstring(documented: Any) -> list[str]:
     return _markdown(inspect.cleandoc(documented.__doc__ or ""))
 
@@ -291,9 +353,11 @@ def decisions() -> list[str]:
 
 
 def on_config(config: Any) -> Any:
-    """Add the decision notes to the navigation: a hook of mkdocs."""
+    """Add the decision notes to the navigation, and colours for ``.lmir``: a hook of mkdocs."""
     [section] = [entry for entry in config["nav"] if "Decisions" in entry]
     section["Decisions"] += decisions()
+    fence = {"name": "lmir", "class": "highlight", "format": highlight_lmir}
+    config["mdx_configs"].setdefault("pymdownx.superfences", {})["custom_fences"] = [fence]
     return config
 
 

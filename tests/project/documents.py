@@ -2,7 +2,7 @@
 
 A ``bash`` block holds commands. A ``text`` block right after it holds lines of what its last command prints; ``...``
 stands for lines that are left out. A ``python`` block with a title is a file of that name. Those without a title are
-one script, which can import these files.
+one script, which can import these files. A ``lmir`` block is a module.
 """
 
 import os

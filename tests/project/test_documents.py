@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lmc.ir.text.parser import parse
+from lmc.ir.verify.verifier import verify
 from tests.project.documents import PAGES, README, Page, missing, run
 from tests.project.layers import REPOSITORY
 
@@ -39,10 +41,17 @@ def test_code_runs(page: Page, tmp_path: Path) -> None:
     run("python page.py", tmp_path, LMC_TARGET="toy")
 
 
+def test_modules_are_verified() -> None:
+    modules = [block.text for page in PAGES for block in page.blocks if block.language == "lmir"]
+    assert modules
+    for text in modules:
+        verify(parse(text))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_are_of_a_known_kind(page: Page) -> None:
     assert page.text.count("```") == 2 * len(page.blocks)
-    assert {block.language for block in page.blocks} <= {"bash", "python", "text"}
+    assert {block.language for block in page.blocks} <= {"bash", "lmir", "python", "text"}
     others = [
         line
         for block in page.blocks
