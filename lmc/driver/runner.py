@@ -67,7 +67,7 @@ class Runner:
         if arguments is not None:
             compiled = start.variant(bind(self._function, *arguments))[0]
         else:
-            compiled = self._compile_for_annotations(start)
+            compiled = self._variants.latest = self._compile_for_annotations(start)
         if compiled.captured.refused is not None:
             raise compiled.captured.refused
         return compiled

@@ -27,8 +27,8 @@ def dot(view: CompiledView) -> str:
         if node is None:
             lines.append(f"{margin}}}")
         elif node.is_group:
-            lines += [f"{margin}subgraph cluster_{node.key} {{", f"{margin}  label={quoted(node.label)};"]
-            lines.append(f"{margin}  {node.key} [shape=diamond, label={quoted(node.label)}];")
+            lines += [f"{margin}subgraph cluster_{node.key} {{", f"{margin}  label={quoted(node.text)};"]
+            lines.append(f"{margin}  {node.key} [shape=diamond, label={quoted(node.text)}];")
         else:
             lines.append(f"{margin}{node.key} [{_attributes(node)}];")
     for edge in graph.edges:
@@ -38,7 +38,7 @@ def dot(view: CompiledView) -> str:
 
 
 def _attributes(node: GraphNode) -> str:
-    found = [f"label={quoted(node.label)}", _SHAPES.get(node.kind, "shape=box")]
+    found = [f"label={quoted(node.text)}", _SHAPES.get(node.kind, "shape=box")]
     if node.mark is not None:
         found.append(f'color="{_MARKS[node.mark]}", penwidth=3')
     elif node.critical:

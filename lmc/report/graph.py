@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 
 from lmc.ir.wording import with_count
@@ -12,6 +13,7 @@ from lmc.report.model import CallCost, CompiledView, InputKind, Kind, OpNode, To
 from lmc.report.replay import State, state_at
 
 _STRENGTH: tuple[InputKind, ...] = ("order", "value", "context")
+_CALLING: frozenset[Kind] = frozenset({"call", "tool", "control", "break"})
 _PARTS_OF_REGIONS = frozenset({"cf.yield", "cf.condition"})
 
 
@@ -19,26 +21,37 @@ _PARTS_OF_REGIONS = frozenset({"cf.yield", "cf.condition"})
 class GraphNode:
     """A node: an op, a fan-out, or what is folded; ``group`` is the key of the group that holds it.
 
-    ``is_group``: it is an op with regions and drawn around the nodes that it holds, of which there is one at least.
-    ``mark`` is set where two modules are compared: ``added``, ``changed`` or ``removed``.
+    ``cost`` is the wave and the prompt of a single call. ``is_group``: it is an op with regions and drawn around the
+    nodes that it holds, of which there is one at least. ``mark`` is set where two modules are compared: ``added``,
+    ``changed`` or ``removed``.
     """
 
     key: str
     label: str
     kind: Kind
     group: str | None
+    cost: str = ""
     is_group: bool = False
     critical: bool = False
     mark: str | None = None
 
+    @property
+    def text(self) -> str:
+        """The label and the cost."""
+        return f"{self.label} · {self.cost}" if self.cost else self.label
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A dependence of ``target`` on ``source``, each the key of a node or of a group."""
+    """A dependence of ``target`` on ``source``, each the key of a node or of a group.
+
+    ``critical``: it is on the critical path.
+    """
 
     source: str
     target: str
     kind: InputKind
+    critical: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +120,7 @@ class _Folding:
         self._nodes = nodes
         self._marks = marks
         self._calls = {call.key: call for call in view.calls}
+        self._path = view.critical_path
         self._critical = set(view.critical_path)
         self._stands_for: dict[str, list[str]] = {}
         """Of each visible node its ops."""
@@ -130,6 +144,10 @@ class _Folding:
             if len(self._stands_for) <= most:
                 break
             self._fold([key, *self._below(key)])
+        for run in self._quiet_runs():
+            if len(self._stands_for) <= most:
+                break
+            self._fold([key for rep in run for key in self._stands_for[rep]])
         if len(self._stands_for) > most:
             visible = list(self._stands_for)
             size = ceil(len(visible) / most)
@@ -153,6 +171,20 @@ class _Folding:
             depth[key] = 0 if parent is None else depth.get(parent, 0) + 1
         return sorted(self._inner, key=lambda key: (-depth[key], -len(self._inner[key])))
 
+    def _quiet_runs(self) -> list[list[str]]:
+        """Return the nodes in a row, in one region, that call nothing: the longest runs first."""
+        runs: list[list[str]] = []
+        last: tuple[bool, str | None] | None = None
+        for key in self._stands_for:
+            node = self._nodes[key]
+            place = node.kind not in _CALLING, node.parent
+            if place == last and place[0]:
+                runs[-1].append(key)
+            else:
+                runs.append([key])
+            last = place
+        return sorted((run for run in runs if len(run) > 1), key=len, reverse=True)
+
     def _below(self, key: str) -> Iterator[str]:
         stack = list(reversed(self._inner.get(key, ())))
         while stack:
@@ -170,9 +202,9 @@ class _Folding:
         kinds = Counter[str]()
         for each in ops:
             kinds[each.kind] += each.ops
-        label, kind = node.label, node.kind
+        label, kind, cost = node.label, node.kind, ""
         if len(ops) == 1:
-            label += _tokens(self._calls.get(key))
+            cost = _cost(self._calls.get(key))
         elif is_fan and node.kind != "control" and len({each.op for each in ops}) == 1:
             label += f" × {len(ops)}"
         else:
@@ -184,7 +216,7 @@ class _Folding:
         mark = marks.pop() if len(marks) == 1 else "changed"
         critical = any(each in self._critical for each in members)
         is_group = any(self._rep[inner] != key for inner in self._inner.get(key, ()))
-        return GraphNode(key, label, kind, parent, is_group=is_group, critical=critical, mark=mark)
+        return GraphNode(key, label, kind, parent, cost, is_group=is_group, critical=critical, mark=mark)
 
     def _edges(self) -> Iterator[Edge]:
         found: dict[tuple[str, str], InputKind] = {}
@@ -197,13 +229,13 @@ class _Folding:
                 known = found.setdefault((source, target), each.kind)
                 if _STRENGTH.index(each.kind) > _STRENGTH.index(known):
                     found[source, target] = each.kind
-        return (Edge(source, target, kind) for (source, target), kind in found.items())
+        path = [self._rep.get(key) for key in self._path]
+        critical = set(pairwise(path))
+        return (Edge(*ends, kind, ends in critical) for ends, kind in found.items())
 
 
-def _tokens(call: CallCost | None) -> str:
-    if call is None:
-        return ""
-    return f" · wave {call.wave} · {tokens_text(call.prompt)} in"
+def _cost(call: CallCost | None) -> str:
+    return "" if call is None else f"wave {call.wave} · {tokens_text(call.prompt)} in"
 
 
 def tokens_text(tokens: TokenCount) -> str:

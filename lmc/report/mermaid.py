@@ -51,10 +51,10 @@ def _text(graph: FoldedGraph) -> str:
         if node is None:
             lines.append(f"{margin}end")
         elif node.is_group:
-            lines.append(f'{margin}subgraph {node.key}["{escaped(node.label)}"]')
+            lines.append(f'{margin}subgraph {node.key}["{escaped(node.text)}"]')
         else:
             left, right = _SHAPES.get(node.kind, ("[", "]"))
-            lines.append(f'{margin}{node.key}{left}"{escaped(node.label)}"{right}')
+            lines.append(f'{margin}{node.key}{left}"{escaped(node.text)}"{right}')
     lines += [f"  {edge.source} {_ARROWS[edge.kind]} {edge.target}" for edge in graph.edges]
     for name, style in _COLOURS.items():
         keys = [node.key for node in graph.nodes if name in _classes(node)]

@@ -33,9 +33,15 @@ def texts(name: str, folder: Path) -> Iterator[tuple[Path, str]]:
     if name in WITH_DATA:
         data = json.loads(driver.view.FORMATS["json"](view))
         yield FILES / f"{name}.json", json.dumps(data, indent=1) + "\n"
+        yield FILES / f"{name}.notebook.html", notebook(BROKEN if name == "broken" else f"examples/{name}.py") + "\n"
     yield FILES / f"{name}.mmd", driver.view.FORMATS["mermaid"](view)
     yield FILES / f"{name}.dot", driver.view.FORMATS["dot"](view)
     yield FILES / f"{name}.tree", tree(view)
+
+
+def notebook(program: str) -> str:
+    """Return a compiled program as a notebook shows it."""
+    return driver.runner_for(driver.load_program(program), TOY).compile(None)._repr_html_()
 
 
 def main() -> None:

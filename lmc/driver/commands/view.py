@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import tokenize
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from lmc.backend.lower import lower
@@ -23,6 +22,7 @@ from lmc.driver.commands.cli_options import GivenOptions, options_for_saved, run
 from lmc.driver.commands.opt import context_for
 from lmc.driver.commands.schedule import HOLDS_ALL, schedule_rows
 from lmc.driver.compile.compiled import Compiled
+from lmc.driver.compile.view_data import measured_ops, prompt_lengths, shown_file, shown_files
 from lmc.driver.programs import load_program
 from lmc.driver.run.start import Arguments
 from lmc.driver.saved.artifacts import read_module
@@ -32,20 +32,14 @@ from lmc.driver.targets.constraints import constrained
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.service import service
 from lmc.grammar.sharing import source_of
-from lmc.ir.core import Block, Op, walk
-from lmc.ir.dialects.core_ops import PrefillOp, SamplingOp, SelectOp
-from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.core import walk
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import Location
 from lmc.ir.module import Module
-from lmc.ir.profile import OpProfile
-from lmc.ir.types import CTX
-from lmc.passes.analysis.context_lengths import ContextLengths
-from lmc.passes.apply_profile import measured
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.pipelines import pipeline
 from lmc.report.dot import dot
-from lmc.report.given import Batch, Given, Length, Span, Step
+from lmc.report.given import Batch, Given, Span, Step
 from lmc.report.mermaid import mermaid
 from lmc.report.model import CompiledView, to_json
 from lmc.report.page import page
@@ -89,14 +83,14 @@ def tree_text(compiled: Compiled) -> str:
 def compare(old: str, new: str, *, redact: bool = False) -> CompiledView:
     """Return the view of two modules in ``.lmir`` files. Raises as ``lmc opt`` does for a file that holds none."""
     modules = [read_module(old), read_module(new)]
-    steps = [Step(_shown_file(path), module) for path, module in zip((old, new), modules, strict=True)]
+    steps = [Step(shown_file(path), module) for path, module in zip((old, new), modules, strict=True)]
     last = modules[-1]
     return view_of(
         Given(
             steps,
             lower(last, Target("builtin")),
-            _lengths(last, PassContext()),
-            files=_shown_files(steps),
+            prompt_lengths(last, PassContext()),
+            files=shown_files(steps),
             comparison=True,
             redact=redact,
         )
@@ -131,8 +125,8 @@ def _of_saved(name: str, given: GivenOptions, fixed: list[str], data: str | None
     else:
         plan = load_saved_plan(name, options)
         module = plan.module
-    steps = [Step(_shown_file(name), module)]
-    found = Given(steps, plan, _lengths(module, context_for(options.target)), files=_shown_files(steps))
+    steps = [Step(shown_file(name), module)]
+    found = Given(steps, plan, prompt_lengths(module, context_for(options.target)), files=shown_files(steps))
     if data is None:
         return found
     if room.kv_tokens != HOLDS_ALL:  # as lmc schedule counts
@@ -162,53 +156,19 @@ def _given(compiled: Compiled) -> Given:
     result = pipeline(options.level, order_sections=options.order_sections).run(
         captured.module, context, valid=True, after=after
     )
-    files = _shown_files(steps, [entry.location for entry in compiled.breaks])
-    ids = [op.id for op in walk([result.module.main.body]) if isinstance(op, SamplingOp | SelectOp)]
-    found: dict[str, OpProfile] = {} if options.profile is None else measured(ids, options.profile.ops)[0]
+    files = shown_files(steps, [entry.location for entry in compiled.breaks])
     return Given(
         steps,
         lower(result.module, compiled.target),
-        _lengths(result.module, context),
+        prompt_lengths(result.module, context),
         files=files,
         texts=dict(_texts(files)),
         breaks=compiled.breaks,
         examples=dict(_examples(compiled)),
-        measured=found,
+        measured=measured_ops(result.module, options.profile),
         target=compiled.target.spec,
         level=compiled.level,
     )
-
-
-def _is_call(op: Op) -> bool:
-    return op.billable and not isinstance(op, RegionOp)
-
-
-def _lengths(module: Module, context: PassContext) -> dict[Op, tuple[Length, Length]]:
-    """The lengths of the prompts of calls and prefills, and of the parts of them that are computed ahead."""
-    lengths = ContextLengths(context)
-    users: list[Op] = []
-
-    def visit(block: Block) -> None:
-        """Recursion is as deep as regions are nested."""
-        for value in block.parameters:
-            if value.type == CTX:
-                lengths.start(value)
-        for op in block.ops:
-            for value in op.results:
-                if value.type == CTX:
-                    lengths.add(op, value)
-            for region in op.regions:
-                visit(region)
-            if _is_call(op) or isinstance(op, PrefillOp):
-                users.append(op)
-
-    visit(module.main.body)
-    found: dict[Op, tuple[Length, Length]] = {}
-    for op in users:
-        value = next(value for value in op.operands if value.type == CTX)
-        whole, covered = lengths.whole(value), lengths.covered(value)
-        found[op] = (whole.tokens, whole.unknown), (covered.tokens, covered.unknown)
-    return found
 
 
 def _examples(compiled: Compiled) -> Iterator[tuple[str, list[str]]]:
@@ -260,23 +220,6 @@ def _piece_text(piece: Piece, schedule: Schedule) -> str:
     if isinstance(piece, Answer):
         return f"{{{schedule.stages[piece.stage].id}}}"
     return "{input}" if isinstance(piece, Known) else "{text}"
-
-
-def _shown_files(steps: Sequence[Step], more: Sequence[Location | None] = ()) -> dict[str, str]:
-    """The names to show of the files of locations."""
-    ops = (op for step in steps for op in walk([step.module.main.body]))
-    remarks = (remark for step in steps for remark in step.remarks)
-    places = [*(op.location for op in ops), *(remark.location for remark in remarks), *more]
-    return {place.file: _shown_file(place.file) for place in dict.fromkeys(places) if place is not None}
-
-
-def _shown_file(file: str) -> str:
-    """A file below the current folder by its path from there, else by its name: no absolute path is shown."""
-    path = Path(file)
-    if not path.is_absolute():
-        return file
-    folder = Path.cwd()
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
 
 
 def _texts(files: Mapping[str, str]) -> Iterator[tuple[str, str]]:

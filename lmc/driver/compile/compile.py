@@ -110,6 +110,8 @@ class Variants:
         self._captures = VariantCache(limit)
         self._compiled: OrderedDict[tuple[object, ...], Compiled] = OrderedDict()
         self._lock = threading.RLock()
+        self.latest: Compiled | None = None
+        """The compiled form that was used last."""
 
     def find(
         self,
@@ -138,4 +140,5 @@ class Variants:
             self._compiled.move_to_end(key)
             while len(self._compiled) > self._limit:
                 self._compiled.popitem(last=False)
+            self.latest = compiled
             return compiled, inputs_of(captured, bound)

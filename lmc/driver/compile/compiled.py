@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmc.backend.plan import Plan
 from lmc.driver.notebook import compiled_html
@@ -21,9 +21,12 @@ from lmc.ir.module import Module
 from lmc.ir.semantics.constraint_runtime import Compile, Constraints, constraints_of
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.wording import with_count
-from lmc.passes.base import Remark
+from lmc.passes.base import PassContext, Remark
 from lmc.passes.pipelines import PipelineOptions
 from lmc.runtime.prepared import PreparedPlan, prepare
+
+if TYPE_CHECKING:
+    from lmc.report.model import CompiledView
 
 _CONTROL_FLOW: dict[str, type[Op]] = {
     "condition": CondOp,
@@ -64,8 +67,16 @@ class Compiled:
         """The plan as the executor takes it."""
         return prepare(self.plan)
 
+    @property
+    def view(self) -> CompiledView:
+        """The optimized module as data for ``lmc.report``."""
+        from lmc.driver.compile.view_data import final_view  # lmc.report loads when something is shown
+
+        context = PassContext(self.tokenizer, self.cache, self.options.profile)
+        return final_view(self.module, self.plan, context, target=self.target.spec, level=self.level)
+
     def _repr_html_(self) -> str:
-        return compiled_html(summary_text(self), self.breaks, self.remarks, str(self.module))
+        return compiled_html(summary_text(self), self.breaks, self.remarks, str(self.module), self.view)
 
     def constraints(self, compile: Compile | None) -> Constraints:
         """Return the constraints of a run."""

@@ -43,7 +43,7 @@ class Result(Generic[R]):
         return self.profile.usage
 
     def _repr_html_(self) -> str:
-        return result_html(result_row(0, self), self.messages, self.text)
+        return result_html(result_row(0, self), self.messages, self.text, self.profile.ops)
 
     @classmethod
     def of(cls, outcome: Outcome, profile: Profile | None = None) -> Result[R]:
@@ -68,7 +68,7 @@ def result_row(index: int, result: Result) -> dict[str, Any]:
     return {
         "index": index,
         "value": _json(result.value),
-        "variables": _json({name: value for name, value in result.variables.items() if not name.startswith(META)}),
+        "variables": {name: _json(value) for name, value in result.variables.items() if not name.startswith(META)},
         "usage": {
             "prompt_tokens": usage.prompt_tokens,
             "cached_tokens": usage.cached_tokens,
@@ -91,9 +91,17 @@ def describe_error(error: BaseException) -> str:
 def _json(value: Any) -> Any:
     """Return ``value`` as JSON data: pydantic models and dataclasses as objects, its repr where JSON has no form."""
     try:
-        return _finite(to_jsonable_python(value, fallback=repr, bytes_mode="base64"))
+        return _finite(to_jsonable_python(value, fallback=_repr, bytes_mode="base64"))
     except (ValueError, RecursionError):  # it holds itself
+        return _repr(value)
+
+
+def _repr(value: Any) -> str:
+    """Return the repr of an object of the user's class; its class where that raises."""
+    try:
         return repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__}: its repr raises {type(error).__name__}>"
 
 
 def _finite(data: Any) -> Any:
