@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lmc.ir.engine.planned import Place
@@ -14,21 +15,72 @@ from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError, RequestCancelledError
 
 
-@dataclass
+class Clock:
+    """Calls functions at their times, from one thread: one for each request would take most of the time of a test.
+
+    Of those whose time has come a random one is next.
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[float, Callable[[], None]]] = []
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def call_at(self, seconds: float, function: Callable[[], None], draw: random.Random) -> None:
+        """Call ``function`` at a time of ``time.monotonic``; ``draw`` gives its place among those of that time."""
+        with self._changed:
+            self._entries.insert(draw.randint(0, len(self._entries)), (seconds, function))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="late-answers", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def call_now(self, function: Callable[[], None]) -> None:
+        """Call a function that waits before its time."""
+        with self._changed:
+            self._entries = [(0.0, entry[1]) if entry[1] is function else entry for entry in self._entries]
+            self._changed.notify()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                self._take()()
+        finally:  # a function raised: the next one gets another thread
+            self._thread = None
+
+    def _take(self) -> Callable[[], None]:
+        """Wait for the next function and take it out."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                for index, (seconds, _) in enumerate(self._entries):
+                    if seconds <= now:
+                        return self._entries.pop(index)[1]
+                self._changed.wait(min((seconds - now for seconds, _ in self._entries), default=None))
+
+
+CLOCK = Clock()
+
+
+@dataclass(eq=False)
 class LateHandle:
     future: Future[Any] = field(default_factory=Future)
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    answer: Callable[[], None] | None = None
+    """Gives the answer of a request that waits to be cancelled."""
+    is_cancelled: bool = False
 
     def cancel(self) -> None:
-        self.cancelled.set()
+        self.is_cancelled = True
+        if self.answer is not None:
+            CLOCK.call_now(self.answer)
 
 
 class LateEngine(ToyEngine):
-    """Answers after a random short time, each request from its own thread.
+    """Answers after a random short time, in a thread of its own.
 
     ``most`` is the largest number of requests that ran at once, ``order`` their ids in the order they were submitted,
-    ``cancels`` counts those that were cancelled. A request whose id is in ``stuck`` waits to be cancelled; one whose id
-    is in ``failing`` fails.
+    ``cancels`` the ids of those that were cancelled. A request whose id is in ``stuck`` waits to be cancelled;
+    one whose id is in ``failing`` fails.
     """
 
     def __init__(self, *, seed: int = 0, kv_tokens: int | None = None, most_seconds: float = 0.004) -> None:
@@ -42,7 +94,7 @@ class LateEngine(ToyEngine):
         self.order: list[str] = []
         self.prefills: list[tuple[int, ...]] = []
         self.most_pinned = 0
-        self.cancels = 0
+        self.cancels: list[str] = []
         self.stuck: set[str] = set()
         self.failing: set[str] = set()
 
@@ -67,23 +119,24 @@ class LateEngine(ToyEngine):
 
     def _later(self, op_id: str, answer: Callable[[], Any]) -> LateHandle:
         handle = LateHandle()
+        end = partial(self._answer, handle, op_id, answer)
         with self._guard:
             self.order.append(op_id)
             self._running += 1
             self.most = max(self.most, self._running)
             seconds = (0.3 + 0.7 * self._random.random()) * self._seconds
-        threading.Thread(target=self._answer, args=(handle, op_id, answer, seconds), daemon=True).start()
+            if op_id in self.stuck:
+                handle.answer, seconds = end, 10
+            CLOCK.call_at(time.monotonic() + seconds, end, self._random)
         return handle
 
-    def _answer(self, handle: LateHandle, op_id: str, answer: Callable[[], Any], seconds: float) -> None:
-        time.sleep(seconds)
-        if op_id in self.stuck:
-            handle.cancelled.wait(10)
+    def _answer(self, handle: LateHandle, op_id: str, answer: Callable[[], Any]) -> None:
         with self._guard:
             self._running -= 1
-            self.cancels += handle.cancelled.is_set()
+            if handle.is_cancelled:
+                self.cancels.append(op_id)
         try:
-            if handle.cancelled.is_set():
+            if handle.is_cancelled:
                 raise RequestCancelledError("the request was cancelled")
             if op_id in self.failing:
                 raise EngineError(f"{op_id} failed")

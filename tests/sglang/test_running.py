@@ -51,10 +51,10 @@ class Gated(LateEngine):
         super().__init__()
         self.gate = threading.Event()
 
-    def _answer(self, handle: Any, op_id: str, answer: Any, seconds: float) -> None:
+    def _answer(self, handle: Any, op_id: str, answer: Any) -> None:
         if op_id == "multi_turn/answer_2":
             assert self.gate.wait(10)
-        super()._answer(handle, op_id, answer, seconds)
+        super()._answer(handle, op_id, answer)
 
 
 @pytest.fixture
