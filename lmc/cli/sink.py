@@ -58,10 +58,11 @@ class Sink:
             self._count += 1
             if result.error is not None:
                 self.failures.add(number, result.error)
-            self._usage += result.usage
+            usage = result.usage
+            self._usage += usage
             if self.profile is not None:
                 self.profile.add(result.profile)
-            progress(failed=result.error is not None)
+            progress(usage, failed=result.error is not None)
             yield number, result, line
 
     @contextmanager

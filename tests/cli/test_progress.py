@@ -1,11 +1,18 @@
 """Progress where there is no terminal, and failed rows in a few lines."""
 
+import io
+import re
+import time
+
 import pytest
+from rich.console import Console
 
 from lmc.cli import progress
 from lmc.cli.failures import Failures
 from lmc.cli.progress import Lines
-from lmc.driver import InputError
+from lmc.driver import InputError, Usage
+
+USAGE = Usage(prompt_tokens=3_000, cached_tokens=2_250, generated_tokens=40, calls=2)
 
 
 def test_a_line_after_every_thirty_seconds(
@@ -17,10 +24,10 @@ def test_a_line_after_every_thirty_seconds(
     lines = Lines(str(tmp_path / "rows.jsonl"), 2)
     for seconds, failed in ((10, False), (21, True), (10, False), (30, False)):
         now[0] += seconds
-        lines(failed=failed)
+        lines(USAGE, failed=failed)
     assert capsys.readouterr().err.splitlines() == [
-        "running: 2 of 8 rows, 1 failed, 0:31, about 1:33 left",
-        "running: 4 of 8 rows, 1 failed, 1:11, about 1:11 left",
+        "running: 2 of 8 rows, 1 failed, 0:31, about 1:33 left; 194 in, 3 out tok/s, 75% cached",
+        "running: 4 of 8 rows, 1 failed, 1:11, about 1:11 left; 169 in, 2 out tok/s, 75% cached",
     ]
 
 
@@ -29,8 +36,58 @@ def test_rows_of_a_pipe_have_no_total(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     lines = Lines("-", 0)
     now[0] = 4000.0
-    lines(failed=False)
-    assert capsys.readouterr().err == "running: 1 row, 0 failed, 1:06:40\n"
+    lines(Usage(), failed=False)
+    now[0] = 8000.0
+    lines(USAGE, failed=False)
+    assert capsys.readouterr().err.splitlines() == [
+        "running: 1 row, 0 failed, 1:06:40",
+        "running: 2 rows, 0 failed, 2:13:20; 0 in, 0 out tok/s, 75% cached",
+    ]
+
+
+def shown(width: int, total: int | None, rows: int) -> str:
+    """The last state of a bar on a terminal of ``width`` columns."""
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False)
+    with progress.shown_bar(console, total) as step:
+        for number in range(rows):
+            step(USAGE, failed=number % 10 == 0)
+    *_, last = (part for part in re.split(r"\x1b\[[?\d]*[a-zA-Z]", out.getvalue()) if part.strip(" ") not in ("", "\r"))
+    return last
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+@pytest.mark.parametrize(("total", "of"), [(40, "20/40"), (None, "20/?")])
+def test_a_terminal_shows_rows_failures_rates_and_time_left(
+    width: int, total: int | None, of: str, monkeypatch: pytest.MonkeyPatch
+):
+    now = iter([0.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(now, 10.0))
+    text = shown(width, total, 20)
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert all(len(line) <= width for line in lines)
+    words = " ".join(text.split())
+    for part in (of, "2 failed", "left", "6.0k", "80 out", "75%", "cached"):
+        assert part in words
+    assert len(lines) == 1 or width < 80
+
+
+def test_a_bar_is_drawn_ten_times_a_second():
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, color_system=None)
+    start = time.perf_counter()
+    with progress.shown_bar(console, 20_000) as step:
+        for _ in range(20_000):
+            step(USAGE, failed=False)
+    assert out.getvalue().count(" failed") <= 3 + 10 * (time.perf_counter() - start)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0.4, "0"), (999.4, "999"), (999.6, "1.0k"), (9_949, "9.9k"), (46_000, "46k"), (1.2e6, "1.2M"), (3e12, "3000G")],
+)
+def test_rates_are_short(number: float, text: str):
+    assert progress.short(number) == text
 
 
 def test_errors_that_differ_in_values_have_one_cause():
