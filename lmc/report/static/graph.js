@@ -6,8 +6,8 @@ const MAX_UNFOLDED = 1500;
 /** Labels are too small below this. */
 const MIN_READABLE = 0.6;
 const ZOOM = 0.85;
-/** The points of an edge between adjacent rows: its ends, and one between them. */
-const SHORT_ROUTE = 3;
+/** An end nearer to the border of its group has nothing below it (or above it). */
+const NEAR = 40;
 /** Edges at one end that are drawn faintly. */
 const MANY_EDGES = 12;
 
@@ -304,19 +304,21 @@ class Graph {
     const { session, visible } = this;
     const isLast = session.stage === session.data.last;
     const rank = { order: 0, value: 1, context: 2 };
+    const path = new Map([...session.data.critical].map((key, index) => [key, index]));
+    const placeOnPath = (/** @type {string} */ key) => path.get(key) ?? -1;
     /** @type {Map<string, {source: string, target: string, kind: "order" | "value" | "context", critical: boolean}>} */
     const found = new Map();
     for (const node of shown.values()) {
       const target = standsFor.get(node.key);
       if (target === undefined) continue;
+      const latest = path.has(node.key) ? Math.max(0, ...(node.inputs ?? []).map((input) => placeOnPath(input.key))) : -2;
       for (const input of node.inputs ?? []) {
         const source = standsFor.get(input.key);
         if (source === undefined || source === target) continue;
         if (visible.get(source)?.isOpen && this.holds(source, target)) continue;
         if (visible.get(target)?.isOpen && this.holds(target, source)) continue;
         const id = `${source}\n${target}`;
-        const { critical } = session.data;
-        const isCritical = isLast && critical.has(node.key) && critical.has(input.key);
+        const isCritical = isLast && placeOnPath(input.key) === latest;
         const known = found.get(id);
         if (known === undefined) found.set(id, { source, target, kind: input.kind, critical: isCritical });
         else {
@@ -354,19 +356,48 @@ class Graph {
     const beside = besideEachOther(/** @type {Part} */ (byId.get(source)), /** @type {Part} */ (byId.get(target)));
     const points = beside === null ? undefined : this.routes.get(`${beside[0].id}\n${beside[1].id}`);
     if (beside === null || points === undefined) return null;
+    const [from, to] = [/** @type {Spot} */ (this.spots.get(source)), /** @type {Spot} */ (this.spots.get(target))];
+    const out = this.wayOut(source, beside[0], points[0]?.[0] ?? to.x, 1);
+    const entry = this.wayOut(target, beside[1], points.at(-1)?.[0] ?? from.x, -1).reverse();
     // Between groups in adjacent rows, a straight line from op to op is clearer than the way between the groups.
     const isInside = beside[0].id !== source || beside[1].id !== target;
-    if (isInside && points.length <= SHORT_ROUTE) return null;
-    // At a node itself the edge ends where its shape does; at a group around it, where dagre says.
-    const inner = points.slice(beside[0].id === source ? 1 : 0, beside[1].id === target ? -1 : undefined);
+    if (isInside && points.length <= 1 && out.length + entry.length === 0) return null;
+    const inner = [...out, ...points, ...entry];
     if (inner.length === 0) return null;
-    const [from, to] = [/** @type {Spot} */ (this.spots.get(source)), /** @type {Spot} */ (this.spots.get(target))];
     const [dx, dy] = [to.x - from.x, to.y - from.y];
     const length = Math.hypot(dx, dy);
     if (length === 0) return null;
     const weights = inner.map(([x, y]) => ((x - from.x) * dx + (y - from.y) * dy) / length ** 2);
     const distances = inner.map(([x, y]) => ((y - from.y) * dx - (x - from.x) * dy) / length);
     return { weights, distances };
+  }
+
+  /**
+   * Returns the way of an edge from its end out of the groups around it: beside what is below it (1) or above it (-1).
+   * @param {string} id
+   * @param {Part} outermost
+   * @param {number} toward where it leads to: the side that it takes where both are free
+   * @param {1 | -1} direction
+   * @returns {Points}
+   */
+  wayOut(id, outermost, toward, direction) {
+    const part = /** @type {Part} */ (this.session.parts.byId.get(id));
+    if (part === outermost) return [];
+    const { parent } = part;
+    const group = /** @type {Spot} */ (this.spots.get(/** @type {Part} */ (parent).id));
+    const spot = /** @type {Spot} */ (this.spots.get(id));
+    if (direction * (group.y - spot.y) + (group.height - spot.height) / 2 <= NEAR) return [];
+    const beside = /** @type {Part} */ (parent).children
+      .map((each) => this.spots.get(each.id))
+      .filter((each) => each !== undefined && each !== spot && Math.abs(each.y - spot.y) < (each.height + spot.height) / 2);
+    const near = toward < group.x ? -1 : 1;
+    const side = [near, -near].find((each) => beside.every((other) => (/** @type {Spot} */ (other).x - spot.x) * each < 0));
+    if (side === undefined) return [];
+    const x = group.x + side * (group.width / 2 - PADDING / 2);
+    const outer = /** @type {Spot} */ (this.spots.get(outermost.id));
+    // A group is reached near its border, a node in its middle.
+    const level = spot.y + direction * (spot.height / 2 - Math.min(spot.height / 2, TITLE));
+    return [[x, level], [x, outer.y + (direction * outer.height) / 2]];
   }
 
   /**

@@ -9,7 +9,7 @@
 /** @typedef {{boxes: Box[], edges: [string, string][]}} Piece a group to lay out */
 /** @typedef {[number, number][]} Points */
 /**
- * Centres and bends of edges, from the top left.
+ * Centres, and bends of edges without their ends, from the top left.
  * @typedef {{width: number, height: number, places: [string, number, number][], routes: [string, Points][]}} Placed
  */
 /** @typedef {{x: number, y: number, width: number, height: number}} Spot a centre and a size */
@@ -45,6 +45,8 @@ function layOut(dagre, piece) {
   }
   /** @type {Map<string, {id: string, x: number, y: number}>} */
   const inGrid = new Map();
+  /** The names of the grids. @type {Set<string>} */
+  const grids = new Set();
   /** @type {Box[]} */
   const all = [];
   for (const boxes of alike.values()) {
@@ -61,6 +63,7 @@ function layOut(dagre, piece) {
       const x = ((index % columns) + 0.5 - columns / 2) * width;
       inGrid.set(box.id, { id, x, y: (Math.floor(index / columns) + 0.5 - rows / 2) * height });
     }
+    grids.add(id);
     all.push({ id, width: columns * width, height: rows * height });
   }
   const nameOf = (/** @type {string} */ id) => inGrid.get(id)?.id ?? id;
@@ -101,7 +104,7 @@ function layOut(dagre, piece) {
     }
     const graph = new dagre.graphlib.Graph();
     const ranker = boxes.length > 100 ? "tight-tree" : "network-simplex";
-    graph.setGraph({ rankdir: "TB", nodesep: gap, edgesep: 8, ranksep: 34, ranker });
+    graph.setGraph({ rankdir: "TB", nodesep: gap, edgesep: 8, ranksep: 34, ranker, rankalign: "top" });
     graph.setDefaultEdgeLabel(() => ({}));
     for (const box of boxes) graph.setNode(box.id, { width: box.width, height: box.height });
     for (const [source, target] of edges.values()) if (find(source) === root) graph.setEdge(source, target);
@@ -109,13 +112,27 @@ function layOut(dagre, piece) {
     const size = graph.graph();
     /** @type {[string, number, number][]} */
     const places = boxes.map((box) => [box.id, graph.node(box.id).x, graph.node(box.id).y]);
+    /** The bottom of each row by its top. @type {Map<number, number>} */
+    const rows = new Map();
+    const topOf = (/** @type {string} */ id) => Math.round(graph.node(id).y - graph.node(id).height / 2);
+    for (const { id } of boxes) rows.set(topOf(id), Math.max(rows.get(topOf(id)) ?? 0, graph.node(id).y + graph.node(id).height / 2));
+    /** Edges are vertical beside the nodes of a row, however high one is, and change their place between rows only. */
+    const routeOf = (/** @type {string} */ source, /** @type {string} */ target) => {
+      const points = graph.edge(source, target).points.slice(grids.has(source) ? 0 : 1, grids.has(target) ? undefined : -1);
+      const isUp = topOf(target) < topOf(source);
+      /** @type {Points} */
+      const route = points.flatMap((/** @type {{x: number, y: number}} */ { x, y }) => {
+        const bottom = rows.get(Math.round(y));
+        return bottom === undefined ? [[x, y]] : isUp ? [[x, bottom], [x, y]] : [[x, y], [x, bottom]];
+      });
+      const bottom = /** @type {number} */ (rows.get(topOf(source)));
+      const { x, y, height } = graph.node(source);
+      return isUp || grids.has(source) || bottom - (y + height / 2) < 1 ? route : [[x, bottom], ...route];
+    };
     /** @type {[string, Points][]} */
     const routes = [...edges.values()]
       .filter(([source]) => find(source) === root)
-      .map(([source, target]) => [
-        `${source}\n${target}`,
-        graph.edge(source, target).points.map((/** @type {{x: number, y: number}} */ point) => [point.x, point.y]),
-      ]);
+      .map(([source, target]) => [`${source}\n${target}`, /** @type {Points} */ (routeOf(source, target))]);
     islands.push({ width: size.width, height: size.height, places, routes });
   }
   // Islands stand in rows, in the order of the program: a few in one row, as edges from above would cross others.
@@ -137,27 +154,17 @@ function layOut(dagre, piece) {
   }
   if (inGrid.size === 0) return { width, height: y + row, places, routes };
   const centres = new Map(places.map(([id, left, top]) => [id, [left, top]]));
-  const heights = new Map(piece.boxes.map((box) => [box.id, box.height]));
-  /** Returns a point in the middle of a node, or of its upper (-1) or lower (1) side. */
-  const pointOf = (/** @type {string} */ id, side = 0) => {
+  const centreOf = (/** @type {string} */ id) => {
     const cell = inGrid.get(id);
     const [left, top] = /** @type {[number, number]} */ (centres.get(cell?.id ?? id));
-    const down = (side * /** @type {number} */ (heights.get(id))) / 2;
-    return /** @type {[number, number]} */ ([left + (cell?.x ?? 0), top + (cell?.y ?? 0) + down]);
+    return /** @type {[number, number]} */ ([left + (cell?.x ?? 0), top + (cell?.y ?? 0)]);
   };
   const known = new Map(routes);
   return {
     width,
     height: y + row,
-    places: piece.boxes.map((box) => [box.id, ...pointOf(box.id)]),
-    routes: piece.edges.map(([source, target]) => [
-      `${source}\n${target}`,
-      [
-        ...(inGrid.has(source) ? [pointOf(source, 1)] : []),
-        .../** @type {Points} */ (known.get(`${nameOf(source)}\n${nameOf(target)}`)),
-        ...(inGrid.has(target) ? [pointOf(target, -1)] : []),
-      ],
-    ]),
+    places: piece.boxes.map((box) => [box.id, ...centreOf(box.id)]),
+    routes: piece.edges.map(([source, target]) => [`${source}\n${target}`, /** @type {Points} */ (known.get(`${nameOf(source)}\n${nameOf(target)}`))]),
   };
 }
 
@@ -229,34 +236,61 @@ class Layout {
     this.sizeOf = sizeOf;
     /** The edges between the children of each group. @type {Map<Part, Map<string, [string, string]>>} */
     this.edges = new Map();
+    /** @type {Map<Part, Part>} */
+    this.joined = new Map();
     /** @type {Map<string, Promise<Placed>>} */
     this.known = new Map();
+    /** The parts of the last stage. @type {Set<Part>} */
+    const kept = new Set();
+    for (const key of data.state(data.last).nodes.keys()) {
+      const part = parts.of(data.last, key);
+      kept.add(part);
+      for (const around of part.around()) kept.add(around);
+    }
+    // The last stage decides. What it does not have hangs below the parts that it came after, or else above one that
+    // came after it: edges on both sides would push the parts of the last stage away from each other.
+    /** @type {[Part, Part][]} */
+    const upward = [];
     let seen;
     for (let stage = data.last; stage >= 0; stage--) {
       const { nodes } = data.state(stage);
       if (nodes === seen) continue;
       seen = nodes;
       for (const node of nodes.values()) {
-        const target = parts.of(stage, node.key);
-        for (const input of node.inputs ?? []) this.addEdge(parts.of(stage, input.key), target);
+        for (const input of node.inputs ?? []) {
+          const beside = besideEachOther(parts.of(stage, input.key), parts.of(stage, node.key));
+          if (beside === null) continue;
+          if (stage === data.last || !kept.has(beside[1])) this.addEdge(...beside);
+          else if (!kept.has(beside[0])) upward.push(beside);
+        }
       }
     }
+    for (const [from, to] of upward) if (this.find(from) !== this.find(to)) this.addEdge(from, to);
   }
 
   /**
-   * Adds an edge to the nearest group that holds both parts.
-   * @param {Part} source
-   * @param {Part} target
+   * Adds an edge between two parts of a group.
+   * @param {Part} from
+   * @param {Part} to
    */
-  addEdge(source, target) {
-    const beside = besideEachOther(source, target);
-    if (beside === null) return;
-    const [from, to] = beside;
+  addEdge(from, to) {
     const group = /** @type {Part} */ (from.parent);
     const edges = this.edges.get(group) ?? new Map();
     this.edges.set(group, edges);
     // The stages together may have a cycle; the later stage counts.
     if (!edges.has(`${to.id}\n${from.id}`)) edges.set(`${from.id}\n${to.id}`, [from.id, to.id]);
+    this.joined.set(this.find(to), this.find(from));
+  }
+
+  /**
+   * Returns a part that stands for all that edges join with this one.
+   * @param {Part} part
+   */
+  find(part) {
+    let at = part;
+    for (let up = this.joined.get(at); up !== undefined && up !== at; up = this.joined.get(at)) at = up;
+    if (at !== part) this.joined.set(part, at);
+    return at;
   }
 
   /**
