@@ -8,6 +8,8 @@ const MIN_READABLE = 0.6;
 const ZOOM = 0.85;
 /** An end nearer to the border of its group has nothing below it (or above it). */
 const NEAR = 40;
+/** The distance of an edge from the row that it runs along. */
+const BETWEEN = 8;
 /** Edges at one end that are drawn faintly. */
 const MANY_EDGES = 12;
 
@@ -148,14 +150,17 @@ class Graph {
     if (this.cy.zoom() === 1) this.cy.center();
   }
 
-  /** Shows the beginning of a graph that is too large to be read as a whole. */
+  /** Shows the first model call, below what leads to it, of a graph that is too large to be read as a whole. */
   begin() {
     this.fit();
     if (this.cy.zoom() >= MIN_READABLE) return;
-    const [first] = this.visible.keys();
-    const spot = /** @type {Spot} */ (this.spots.get(first));
+    const all = [...this.visible.values()];
+    const { calls } = this.session.data;
+    const { id } = all.find(({ keys, isOpen }) => !isOpen && keys.some((key) => calls.has(key))) ?? all[0];
+    const spot = /** @type {Spot} */ (this.spots.get(id));
     this.cy.zoom(ZOOM);
-    this.cy.pan({ x: this.cy.width() / 2 - spot.x * ZOOM, y: 30 - (spot.y - spot.height / 2) * ZOOM });
+    const below = this.cy.height() * 0.75 - (spot.y + spot.height / 2) * ZOOM;
+    this.cy.pan({ x: this.cy.width() / 2 - spot.x * ZOOM, y: Math.min(below, 24) });
   }
 
   /** Opens all groups, up to a number of nodes. */
@@ -278,7 +283,7 @@ class Graph {
           width: spot.width,
           height: spot.height,
           // The title of an open group stands at the left, where no edge comes in.
-          titleShift: (labels.width(lines[0], label.font, label.bold) - spot.width) / 2 + 10,
+          titleShift: (labels.width(lines[0], label.font, label.bold) - spot.width) / 2 + 16,
           font: label.font,
           weight: label.bold ? "bold" : "normal",
           fill: colour.fill,
@@ -359,9 +364,6 @@ class Graph {
     const [from, to] = [/** @type {Spot} */ (this.spots.get(source)), /** @type {Spot} */ (this.spots.get(target))];
     const out = this.wayOut(source, beside[0], points[0]?.[0] ?? to.x, 1);
     const entry = this.wayOut(target, beside[1], points.at(-1)?.[0] ?? from.x, -1).reverse();
-    // Between groups in adjacent rows, a straight line from op to op is clearer than the way between the groups.
-    const isInside = beside[0].id !== source || beside[1].id !== target;
-    if (isInside && points.length <= 1 && out.length + entry.length === 0) return null;
     const inner = [...out, ...points, ...entry];
     if (inner.length === 0) return null;
     const [dx, dy] = [to.x - from.x, to.y - from.y];
@@ -373,7 +375,8 @@ class Graph {
   }
 
   /**
-   * Returns the way of an edge from its end out of the groups around it: beside what is below it (1) or above it (-1).
+   * Returns the way of an edge from its end out of the groups around it, downwards (1) or upwards (-1): straight where
+   * nothing is in between, else along the side of the group.
    * @param {string} id
    * @param {Part} outermost
    * @param {number} toward where it leads to: the side that it takes where both are free
@@ -381,23 +384,33 @@ class Graph {
    * @returns {Points}
    */
   wayOut(id, outermost, toward, direction) {
-    const part = /** @type {Part} */ (this.session.parts.byId.get(id));
-    if (part === outermost) return [];
-    const { parent } = part;
-    const group = /** @type {Spot} */ (this.spots.get(/** @type {Part} */ (parent).id));
-    const spot = /** @type {Spot} */ (this.spots.get(id));
-    if (direction * (group.y - spot.y) + (group.height - spot.height) / 2 <= NEAR) return [];
-    const beside = /** @type {Part} */ (parent).children
-      .map((each) => this.spots.get(each.id))
-      .filter((each) => each !== undefined && each !== spot && Math.abs(each.y - spot.y) < (each.height + spot.height) / 2);
-    const near = toward < group.x ? -1 : 1;
-    const side = [near, -near].find((each) => beside.every((other) => (/** @type {Spot} */ (other).x - spot.x) * each < 0));
-    if (side === undefined) return [];
-    const x = group.x + side * (group.width / 2 - PADDING / 2);
-    const outer = /** @type {Spot} */ (this.spots.get(outermost.id));
-    // A group is reached near its border, a node in its middle.
-    const level = spot.y + direction * (spot.height / 2 - Math.min(spot.height / 2, TITLE));
-    return [[x, level], [x, outer.y + (direction * outer.height) / 2]];
+    const spotOf = (/** @type {Part} */ part) => /** @type {Spot} */ (this.spots.get(part.id));
+    const edgeOf = (/** @type {Spot} */ spot) => spot.y + (direction * spot.height) / 2;
+    /** @type {Points} */
+    const points = [];
+    let part = /** @type {Part} */ (this.session.parts.byId.get(id));
+    let { x } = spotOf(part);
+    for (; part !== outermost; part = /** @type {Part} */ (part.parent)) {
+      const spot = spotOf(part);
+      const group = spotOf(/** @type {Part} */ (part.parent));
+      if (direction * (edgeOf(group) - edgeOf(spot)) > NEAR) {
+        const row = /** @type {Part} */ (part.parent).children
+          .map((each) => this.spots.get(each.id))
+          .filter((each) => each !== undefined && each !== spot && Math.abs(each.y - spot.y) < (each.height + spot.height) / 2);
+        const near = toward < group.x ? -1 : 1;
+        const free = points.length > 0 ? undefined : [near, -near].find((side) => row.every((each) => (/** @type {Spot} */ (each).x - spot.x) * side < 0));
+        // Out of a node at its side; a group is left below its row. A group is reached near its border.
+        const level =
+          free === undefined
+            ? direction * Math.max(...[spot, ...row].map((each) => direction * edgeOf(/** @type {Spot} */ (each)))) + direction * BETWEEN
+            : edgeOf(spot) - direction * Math.min(spot.height / 2, TITLE);
+        if (free === undefined) points.push([x, level]);
+        x = group.x + (free ?? near) * (group.width / 2 - PADDING / 2);
+        points.push([x, level]);
+      }
+      points.push([x, edgeOf(group)]);
+    }
+    return points;
   }
 
   /**

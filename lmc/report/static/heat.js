@@ -3,7 +3,9 @@
  * Each prompt is a path from the left.
  */
 
+/** The height of a row: it grows as far as all rows are in view. */
 const ROW = 18;
+const HIGHEST_ROW = 36;
 const MIN_WIDTH = 2;
 
 class Heat {
@@ -117,9 +119,10 @@ class Heat {
         for (const child of [...children[index]].reverse()) stack.push([child, false]);
       }
     }
+    const size = Math.min(Math.max(Math.floor((byId("heat-scroll").clientHeight - 8) / next), ROW), HIGHEST_ROW);
     const most = Math.max(1, ...plan.prompts.map((node) => reuses(node)));
     const scale = (this.width - 4) / widest;
-    const svg = makeSvg("svg", { width: this.width, height: next * ROW + 4, role: "presentation" });
+    const svg = makeSvg("svg", { width: this.width, height: next * size + 4, role: "presentation" });
     const hatch = makeSvg("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, makeSvg("rect", { width: 2, height: 6, class: "hatch" }));
     svg.append(makeSvg("defs", {}, hatch));
     /** The words on the parts; a part has them in its name. @type {SVGTextElement[]} */
@@ -129,7 +132,7 @@ class Heat {
       const x = 2 + start * scale;
       const width = node.folded ? Math.max(this.width - 2 - x, 8) : Math.max(node.tokens * scale - 1, MIN_WIDTH);
       const [row, count] = rows[index];
-      const [y, height] = [2 + row * ROW, count * ROW - 2];
+      const [y, height] = [2 + row * size, count * size - 2];
       const step = Math.min(Math.ceil((Math.log1p(reuses(node)) / Math.log1p(most)) * (STEPS - 1)), STEPS - 1);
       const group = makeSvg(
         "g",

@@ -1,6 +1,7 @@
 /** The words and the size of each node of the graph. */
 
 /** @typedef {{lines: string[], font: number, bold: boolean}} Label */
+/** @typedef {{width: number, height: number, title: number}} Size */
 
 const FONT = "system-ui, sans-serif";
 const MAX_WIDTH = 210;
@@ -13,7 +14,7 @@ class Labels {
   constructor(session) {
     this.session = session;
     this.context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
-    /** @type {Map<string, {width: number, height: number}>} */
+    /** @type {Map<string, Size>} */
     this.sizes = new Map();
   }
 
@@ -98,7 +99,8 @@ class Labels {
   }
 
   /**
-   * Returns the size of a part that is not open. It is the same in all stages, so that nothing moves.
+   * Returns the size of a part that is not open, and the width of its title. They are the same in all stages, so that
+   * nothing moves.
    * @param {Part} part
    */
   sizeOf(part) {
@@ -119,7 +121,8 @@ class Labels {
     }
     const { lines, font, bold } = this.of(part, stage + 1, keys, false);
     const width = Math.max(...lines.map((line) => this.width(`${line} + `, font, bold)));
-    return { width: Math.ceil(width) + 18, height: Math.ceil(lines.length * font * 1.3) + (bold ? 18 : 10) };
+    const title = part.isGroup ? this.width(this.of(part, stage + 1, keys, true).lines[0], 12, true) : 0;
+    return { width: Math.ceil(width) + 18, height: Math.ceil(lines.length * font * 1.3) + (bold ? 18 : 10), title: Math.ceil(title) };
   }
 
   /**

@@ -27,6 +27,7 @@ function layOut(dagre, piece) {
   const gap = 18;
   const fewest = 9;
   const tallest = 120;
+  const ends = 5;
   // Many nodes with the same sources and targets stand in a grid, which dagre has as one node.
   /** @type {Map<string, {before: string[], behind: string[]}>} */
   const beside = new Map(piece.boxes.map((box) => [box.id, { before: [], behind: [] }]));
@@ -125,9 +126,15 @@ function layOut(dagre, piece) {
         const bottom = rows.get(Math.round(y));
         return bottom === undefined ? [[x, y]] : isUp ? [[x, bottom], [x, y]] : [[x, y], [x, bottom]];
       });
+      if (isUp) return route;
+      // Else a flat piece at an end would run across the neighbours of that end.
+      const [from, to] = [graph.node(source), graph.node(target)];
       const bottom = /** @type {number} */ (rows.get(topOf(source)));
-      const { x, y, height } = graph.node(source);
-      return isUp || grids.has(source) || bottom - (y + height / 2) < 1 ? route : [[x, bottom], ...route];
+      const isBeside = (/** @type {any} */ end, /** @type {number} */ x) => Math.abs(x - end.x) > end.width / 2;
+      const [first, last] = [route.length > 0 ? route[0][0] : to.x, route.length > 0 ? route[route.length - 1][0] : from.x];
+      if (!grids.has(source) && (isBeside(from, first) || bottom - (from.y + from.height / 2) > 1)) route.unshift([from.x, bottom + ends]);
+      if (!grids.has(target) && isBeside(to, last)) route.push([to.x, to.y - to.height / 2 - 2 * ends]);
+      return route;
     };
     /** @type {[string, Points][]} */
     const routes = [...edges.values()]
@@ -228,7 +235,7 @@ class Layout {
   /**
    * @param {ProgramData} data
    * @param {Parts} parts
-   * @param {(part: Part) => {width: number, height: number}} sizeOf the size of a part that is not open
+   * @param {(part: Part) => Size} sizeOf the size of a part that is not open
    */
   constructor(data, parts, sizeOf) {
     this.worker = new Worker_();
@@ -318,7 +325,8 @@ class Layout {
         const part = /** @type {Part} */ (this.parts.byId.get(id));
         const { width, height } = this.boxOf(part, placed);
         spots.set(id, { x: left + x, y: top + y, width, height });
-        if (placed.has(part)) stack.push([part, left + x - width / 2 + PADDING, top + y - height / 2 + TITLE]);
+        const within = placed.get(part);
+        if (within !== undefined) stack.push([part, left + x - within.width / 2, top + y - height / 2 + TITLE]);
       }
     }
     return { spots, routes };
@@ -343,11 +351,12 @@ class Layout {
    */
   boxOf(part, placed) {
     const inside = placed.get(part);
-    if (inside === undefined) return { id: part.id, ...this.sizeOf(part) };
-    const own = this.sizeOf(part);
+    const { width, height, title } = this.sizeOf(part);
+    if (inside === undefined) return { id: part.id, width, height };
     return {
       id: part.id,
-      width: Math.max(inside.width, own.width - 2 * PADDING) + 2 * PADDING,
+      // Edges come in at the middle, beside the title.
+      width: Math.max(inside.width + 2 * PADDING, width, 2 * (title + 2 * PADDING)),
       height: inside.height + TITLE + PADDING,
     };
   }

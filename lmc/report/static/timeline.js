@@ -1,6 +1,12 @@
 /** The planned requests on the clock of the simulation: waiting, prefill, decode. A drag selects the ops of a time. */
 
+/** The height of a lane: it grows as far as all lanes are in view. */
 const LANE = 12;
+const HIGHEST_LANE = 28;
+/** A lane of this height has room for words. */
+const WORDY_LANE = 16;
+/** The colour of words on a decode bar, which is light in both themes. */
+const DARK_ON_DECODE = "#16181d";
 const LEFT = 70;
 const TOP = 22;
 
@@ -21,6 +27,7 @@ class Timeline {
     /** The first lane of each row, and its number. @type {[number, number][]} */
     this.rows = [];
     this.laneCount = 0;
+    this.lane = LANE;
     this.assignLanes();
     session.on(["selection", "theme"], () => this.draw());
     new ResizeObserver(() => this.draw()).observe(this.box);
@@ -118,7 +125,7 @@ class Timeline {
   /** @param {MouseEvent} event @returns {number} the request under the pointer, or -1 */
   at(event) {
     const box = this.canvas.getBoundingClientRect();
-    const lane = Math.floor((event.clientY - box.top - TOP) / LANE);
+    const lane = Math.floor((event.clientY - box.top - TOP) / this.lane);
     const time = (event.clientX - box.left - LEFT) / this.scale();
     const slack = 2 / this.scale();
     return this.plan.requests.findIndex((request, index) => this.lanes[index] === lane && request.ready - slack <= time && time <= request.ended + slack);
@@ -132,7 +139,7 @@ class Timeline {
     this.session.select([request.key], { reveal: true });
     document.dispatchEvent(new CustomEvent("go-to-selection"));
     this.describe(index);
-    this.box.scrollTop = Math.max(this.lanes[index] * LANE - this.box.clientHeight / 2, 0);
+    this.box.scrollTop = Math.max(this.lanes[index] * this.lane - this.box.clientHeight / 2, 0);
     announce(this.textOf(index));
     this.draw();
   }
@@ -156,7 +163,9 @@ class Timeline {
   draw() {
     if (byId("panel-timeline").hidden || this.box.clientWidth === 0) return;
     const { canvas, plan, session } = this;
-    const [width, height] = [this.box.clientWidth - 16, TOP + this.laneCount * LANE + 6];
+    const fitting = Math.floor((this.box.clientHeight - TOP - 10) / this.laneCount);
+    const lane = (this.lane = Math.min(Math.max(fitting, LANE), HIGHEST_LANE));
+    const [width, height] = [this.box.clientWidth - 16, TOP + this.laneCount * lane + 6];
     const ratio = Math.min(devicePixelRatio, 16000 / height);
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
@@ -178,35 +187,40 @@ class Timeline {
       context.fillStyle = colour("text");
       context.fillText(`${(step * tick).toFixed(digits)} s`, x + 3, 12);
     }
-    for (const [at, [lane, row]] of this.rows.entries()) {
+    for (const [at, [first, row]] of this.rows.entries()) {
       const next = this.rows[at + 1]?.[0] ?? this.laneCount;
       if (at % 2) {
         context.fillStyle = colour("group");
-        context.fillRect(0, TOP + lane * LANE, width, (next - lane) * LANE);
+        context.fillRect(0, TOP + first * lane, width, (next - first) * lane);
       }
       context.fillStyle = colour("text");
-      context.fillText(`row ${row}`, 4, TOP + lane * LANE + 10);
+      context.fillText(`row ${row}`, 4, TOP + first * lane + lane / 2 + 4);
     }
     const isSelecting = session.selected.size > 0;
     for (const [index, request] of plan.requests.entries()) {
-      const y = TOP + this.lanes[index] * LANE + 1;
+      const y = TOP + this.lanes[index] * lane + 1;
       context.globalAlpha = isSelecting && !session.selected.has(request.key) ? 0.3 : 1;
       /** @type {[number, number, string, number][]} */
       const bars = [
         [request.ready, request.started, "queue", 3],
-        [request.started, request.first_token, "prefill", LANE - 2],
-        [request.first_token, request.ended, "decode", LANE - 2],
+        [request.started, request.first_token, "prefill", lane - 2],
+        [request.first_token, request.ended, "decode", lane - 2],
       ];
       for (const [from, to, name, size] of bars) {
         if (to <= from) continue;
         context.fillStyle = colour(name);
-        context.fillRect(LEFT + from * scale, y + (LANE - 2 - size) / 2, Math.max((to - from) * scale, 1), size);
+        context.fillRect(LEFT + from * scale, y + (lane - 2 - size) / 2, Math.max((to - from) * scale, 1), size);
+        const label = session.nodeOf(request.key)?.label ?? "";
+        if (name === "decode" && lane >= WORDY_LANE && context.measureText(label).width + 8 < (to - from) * scale) {
+          context.fillStyle = DARK_ON_DECODE;
+          context.fillText(label, LEFT + from * scale + 4, y + lane / 2 + 3);
+        }
       }
       if (index === this.chosen) {
         context.globalAlpha = 1;
         context.strokeStyle = colour("accent");
         context.lineWidth = 2;
-        context.strokeRect(LEFT + request.ready * scale - 1, y - 1, Math.max((request.ended - request.ready) * scale, 2) + 2, LANE);
+        context.strokeRect(LEFT + request.ready * scale - 1, y - 1, Math.max((request.ended - request.ready) * scale, 2) + 2, lane);
       }
     }
     context.globalAlpha = 1;

@@ -73,6 +73,28 @@ globalThis.probe = {
       return { part, isOpen, left: x - width / 2, right: x + width / 2, top: y - height / 2, bottom: y + height / 2 };
     }),
 
+  /** The edges that run across a node, of those that are not drawn faintly, and the number of these. */
+  crossings() {
+    const { cy } = app.graph;
+    const boxes = cy.nodes(":visible").filter((node) => !node.hasClass("open"));
+    const places = boxes.map((node) => ({ node, ...node.position(), w: node.data("width") / 2 - 1, h: node.data("height") / 2 - 1 }));
+    const edges = cy.edges().filter((edge) => !edge.hasClass("faint"));
+    const isAcross = (edge) => {
+      const ends = [edge.source().id(), edge.target().id()];
+      const points = [edge.sourceEndpoint(), ...(edge.segmentPoints() ?? []), edge.targetEndpoint()];
+      return points.slice(1).some((to, index) => {
+        const from = points[index];
+        const count = Math.ceil(Math.hypot(to.x - from.x, to.y - from.y) / 3) + 1;
+        return Array.from({ length: count + 1 }).some((_, step) => {
+          const x = from.x + ((to.x - from.x) * step) / count;
+          const y = from.y + ((to.y - from.y) * step) / count;
+          return places.some((box) => !ends.includes(box.node.id()) && Math.abs(x - box.x) < box.w && Math.abs(y - box.y) < box.h);
+        });
+      });
+    };
+    return { across: edges.filter(isAcross).length, all: edges.length };
+  },
+
   /** True if an element has a handler in its attributes. */
   hasHandlers: () =>
     [...document.querySelectorAll("*")].some((one) => one.getAttributeNames().some((name) => name.startsWith("on"))),

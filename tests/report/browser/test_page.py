@@ -99,6 +99,23 @@ def test_examples(name: str, show: Show, tmp_path: Path) -> None:
     assert page.locator("#slider").input_value() == "0"
 
 
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_edges_run_beside_nodes(name: str, show: Show, tmp_path: Path) -> None:
+    """In the final module, and the first model call is in view."""
+    page = show(view_of(name, tmp_path))
+    found = page.evaluate("probe.crossings()")
+    assert found["all"] > 2
+    assert found["across"] == 0
+    call = page.evaluate(
+        "app.graph.cy.nodes('.call').filter((node) => !node.hasClass('open'))[0].renderedBoundingBox()"
+    )
+    size = page.evaluate("({width: app.graph.cy.width(), height: app.graph.cy.height()})")
+    assert call["x1"] >= 0
+    assert call["y1"] >= 0
+    assert call["x2"] <= size["width"]
+    assert call["y2"] <= size["height"]
+
+
 @pytest.mark.parametrize("name", ["judge", "react", "broken"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_stands_in_the_way_of_anyone(name: str, scheme: str, show: Show, tmp_path: Path) -> None:
