@@ -29,7 +29,9 @@ from lmc.ir.module import Function, print_module
 from lmc.ir.op_schema import layout_of
 from lmc.ir.text.parser import parse
 from lmc.passes.pipelines import PASSES, PIPELINES, describe_passes, parse_pipeline
+from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
+from tests.report.browser.screenshots import GALLERY, gallery, names
 
 DOCS = REPOSITORY / "docs"
 GENERATED = ("api", "cli", "errors", "ops", "passes")
@@ -151,6 +153,18 @@ def test_the_reference_covers_every_error() -> None:
     assert len(found["InputError"].split()) > 10
     assert "Exit code: 2." in found["UsageError"]
     assert "Exit code: 1." in found["InputError"]
+
+
+def test_the_pictures_are_those_of_the_examples() -> None:
+    """``python -m tests.report.browser.screenshots`` writes them and the gallery."""
+    assert GALLERY.read_text(encoding="utf-8") == gallery()
+    wanted = {name for example in EXAMPLES for name in names(example)}
+    pictures = {path.name: path.read_bytes() for path in (DOCS / "screenshots").iterdir()}
+    assert set(pictures) == wanted
+    assert all(data[:4] + data[8:12] == b"RIFFWEBP" for data in pictures.values())
+    assert sum(map(len, pictures.values())) < 3e6
+    shown = GALLERY.read_text(encoding="utf-8") + (DOCS / "viz.md").read_text(encoding="utf-8")
+    assert [name for name in wanted if f"](screenshots/{name})" not in shown] == []
 
 
 def derived(error: type[BaseException]) -> set[type[BaseException]]:

@@ -35,9 +35,15 @@ class Case:
         return cls(f"{program}:{NAMES[name]}" if name in NAMES else program, rows)
 
     def view(
-        self, *, kv_tokens: int = driver.schedule.HOLDS_ALL, batch: int = 256, redact: bool = False
+        self,
+        options: dict[str, Any] = TOY,
+        *,
+        kv_tokens: int = driver.schedule.HOLDS_ALL,
+        batch: int = 256,
+        redact: bool = False,
     ) -> CompiledView:
-        return driver.view.run(self.program, TOY, [], data=str(self.rows), room=Room(kv_tokens, batch), redact=redact)
+        room = Room(kv_tokens, batch)
+        return driver.view.run(self.program, options, [], data=str(self.rows), room=room, redact=redact)
 
     def schedule(self, kv_tokens: int = driver.schedule.HOLDS_ALL, batch: int = 256) -> Schedule:
         return driver.schedule.run(self.program, str(self.rows), TOY, Room(kv_tokens, batch), [])
