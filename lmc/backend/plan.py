@@ -175,6 +175,22 @@ class Plan:
         """Rounds of model calls, one after the other, that the program needs at least."""
         return self.body.wave_count
 
+    def op_waves(self) -> dict[Op, int]:
+        """Return the wave of each op, outer before inner, from the start of the program, as if each region ran once."""
+        waves: dict[Op, int] = {}
+        _add_waves(self.body, 0, waves)
+        return waves
+
+
+def _add_waves(body: Body, start: int, waves: dict[Op, int]) -> None:
+    """Recursion is as deep as regions are nested."""
+    for entry in body.instructions:
+        at = waves[entry.op] = start + entry.wave
+        for inner in entry.bodies:
+            _add_waves(inner, at, waves)
+            if isinstance(entry.op, RegionOp) and not entry.op.EXCLUSIVE:
+                at += inner.wave_count
+
 
 def defined_values(block: Block) -> Iterator[Value]:
     """Yield the values defined in a function, regions included, in the order of slots: parameters, then op by op."""

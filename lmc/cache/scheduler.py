@@ -14,7 +14,7 @@ from lmc.cache.fair_queue import FairQueue
 from lmc.cache.memory import SequenceMemory, Slice
 from lmc.cache.order import ByRank, LaneOrder
 from lmc.cache.pool import InvariantError
-from lmc.cache.sequence import Sequence
+from lmc.cache.sequence import Obstacle, Sequence
 
 GROWTH_RESERVE = 16  # pages kept free for a running sequence at the least, so that few are preempted soon
 
@@ -32,6 +32,8 @@ class Scheduler:
     ) -> None:
         self.memory = memory
         self.preemptions = 0
+        self._steps = 0
+        self._obstacle: Obstacle | None = None
         self._prefill_tokens = prefill_tokens
         self._max_running = max_running
         self._waiting = FairQueue(order)
@@ -45,12 +47,18 @@ class Scheduler:
         return tuple(self._running)
 
     @property
+    def waiting_count(self) -> int:
+        """The number of sequences that wait."""
+        return len(self._waiting)
+
+    @property
     def has_work(self) -> bool:
         """True if `next_step` would find anything to do."""
         return bool(self._waiting or self._running)
 
     def add(self, sequence: Sequence) -> None:
         """Let a new sequence wait in its lane."""
+        sequence.queued = self._steps
         self._waiting.add(sequence)
         self._expect(sequence)
 
@@ -88,6 +96,7 @@ class Scheduler:
 
         A slice may be empty: a prompt without wanted logits that is cached to its end.
         """
+        self._steps += 1
         growing = [sequence for sequence in self._running if sequence.settled > sequence.page_count]
         if growing and not self.memory.try_grow(growing):
             for sequence in growing:
@@ -113,12 +122,13 @@ class Scheduler:
 
     def _admit(self, budget: int, slices: list[Slice]) -> None:
         """Start waiting sequences, as long as there is budget for rows of them."""
-        if not budget or len(self._running) >= self._max_running:
-            return
-        reserve = sum(map(_growth, self._running))
-        while budget and (admitted := self._admit_next(reserve)):
-            budget -= self._prefill(admitted, budget, slices)
-            reserve += _growth(admitted)
+        if budget and len(self._running) < self._max_running:
+            reserve = sum(map(_growth, self._running))
+            while budget and (admitted := self._admit_next(reserve)):
+                budget -= self._prefill(admitted, budget, slices)
+                reserve += _growth(admitted)
+        is_full = len(self._running) >= self._max_running
+        self._obstacle = "batch" if is_full else "memory" if budget else "budget"
 
     def _make_room_for(self, sequence: Sequence) -> None:
         """Give each settled token of a sequence a page, if need be by preempting others, or it itself."""
@@ -152,9 +162,12 @@ class Scheduler:
         """
         while self._waiting and len(self._running) < self._max_running:
             first = self._waiting.first()
+            is_new = first.cached_tokens is None
             if self.memory.try_admit(first, headroom=reserve + _growth(first) if self._running else 0):
                 self._running[self._waiting.take()] = None
                 self._withdraw(first)
+                if is_new and first.queued < self._steps - 1:
+                    first.obstacle = self._obstacle
                 return first
             if self._running:
                 return None

@@ -2,12 +2,16 @@
 
 from collections.abc import Hashable
 from collections.abc import Sequence as Tokens
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from lmc.cache.node import RadixNode
 from lmc.cache.pool import Pages
+
+Obstacle = Literal["batch", "memory", "budget"]
+"""The reason for which a sequence waits: the most sequences run; there are no pages for it; the prompt tokens of the
+step are those of others."""
 
 
 class Namespace(NamedTuple):
@@ -31,7 +35,9 @@ class Sequence:
     way computes rows `computed … planned-1`. Logits are wanted for rows `first_wanted_row … length-1`; a row before
     that may come from the cache. `cached_tokens` says how many did when the sequence was admitted for the first time;
     all but the first `found` tokens were computed for this sequence at some time (None: it was never admitted). At its
-    last admission it had `admitted` tokens; what it computes of these is no generation.
+    last admission it had `admitted` tokens; what it computes of these is no generation: `prefilled` counts it over all
+    admissions. It `queued` after so many steps of the scheduler; `obstacle` held it up in the last step before it was
+    admitted for the first time (None: there was no such step).
     It is admitted on the turn of its `lane`, before others of lower `priority`. `rank` is its place in the order of a
     `run` of a plan (None: it belongs to none), `expected_length` how many tokens it probably gets. Sequences with
     different `cache_key`s share nothing.
@@ -64,6 +70,9 @@ class Sequence:
         self.admitted = 0
         self.cached_tokens: int | None = None
         self.found: int | None = None
+        self.prefilled = 0
+        self.queued = 0
+        self.obstacle: Obstacle | None = None
 
     @property
     def tokens(self) -> np.ndarray:

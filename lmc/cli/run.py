@@ -24,7 +24,7 @@ from lmc.cli.options import (
 from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec
 from lmc.cli.progress import show_progress
 from lmc.cli.rows_file import RowsFile, is_stream, record_path
-from lmc.cli.sink import RowsStream, Sink, profile_file
+from lmc.cli.sink import RowsStream, Sink, check_distinct, profile_file
 
 FAILURE = 1
 
@@ -109,6 +109,14 @@ def run_command(
     profile_merge: Annotated[
         bool, typer.Option("--profile-merge", help="Add to the file of --profile-generate.")
     ] = False,
+    timeline: Annotated[
+        str | None,
+        typer.Option(
+            "--timeline",
+            metavar="FILE",
+            help="Record requests, tools and steps with their times, replacing the file: a Chrome trace, for lmc viz.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON row per instance.")] = False,
 ) -> None:
     """Run a program: once with KEY=VALUE arguments, or for each row of a file.
@@ -140,6 +148,9 @@ def run_command(
     at the end of the run, also where rows fail or the run is interrupted. --profile-use plans by
     it, here or in lmc compile; both may name one file.
 
+    --timeline writes while the run goes on: for each request its times, tokens and reason for waiting, calls of tools,
+    and steps of the local engine; no texts. Perfetto and chrome://tracing open the file.
+
     A row that fails does not stop the others; then the exit code is 1, and the first errors and their causes are
     printed. Ctrl-C (exit code 130) and SIGTERM (143) keep every row that is finished; a second one ends lmc at once.
     """
@@ -152,11 +163,13 @@ def run_command(
         raise driver.UsageError(f"--schedule {cause}", remedy="name the file of the rows: --input DATA.jsonl")
     if resume and (output is None or is_stream(output)):
         raise driver.UsageError("--resume goes with -o OUT.jsonl", remedy="name the file of the earlier run")
-    for option, path in (("-o", output), ("--profile-generate", profile)):
-        for source in (driver.program_file(named) for named in (program, functions) if named is not None):
+    named = [each for each in (program, functions) if each is not None]
+    for option, path in (("-o", output), ("--profile-generate", profile), ("--timeline", timeline)):
+        for source in map(driver.program_file, named):
             check_output(path, option, program=source)
         check_output(path, option, input=data, schedule=scheduled)
     check_output(output, profile=profile_use)
+    check_output(timeline, "--timeline", profile=profile_use)
     out = sys.stdout
     others = (data, output, scheduled, None if output is None else record_path(output))
     sink = Sink(out, as_json=as_json, many=data is not None, ordered=ordered)
@@ -178,16 +191,22 @@ def run_command(
             runner, signature = _load(program, given, functions)
             parts, layout = _parts(driver.ArgumentReader(signature), assignments or [], data, scheduled, runner.place)
             sink.profile = profile_file(profile, runner.program, others, merge=profile_merge)
+            check_distinct("--timeline", timeline, others)
+            check_distinct("--timeline", timeline, [profile], "the file of --profile-generate")
             with ExitStack() as stack:
                 if rows_file is not None:
                     sink.rows_file = stack.enter_context(rows_file)
-                    record = _record(runner, [named for named in (program, functions) if named], assignments, data)
+                    record = _record(runner, named, assignments, data)
                     sink.done = rows_file.resume(record) if resume else rows_file.start(record)
                 elif output is not None:
                     sink.stream = stack.enter_context(RowsStream(output, out, interrupts))
                 progress = stack.enter_context(show_progress(data, len(sink.done)))
+                if timeline is not None:
+                    header = driver.timeline_header(runner.program, named, _target(runner), data)
+                    sink.timeline = stack.enter_context(driver.TimelineFile(timeline, header))
                 stack.enter_context(sink.profiled())
-                sink.run(runner.run_rows(_without(parts, sink.done), layout), interrupts, progress)
+                rows = runner.run_rows(_without(parts, sink.done), layout, sink.timeline)
+                sink.run(rows, interrupts, progress)
         except KeyboardInterrupt:
             print_note(sink.interrupted())
             _print_notes(sink)
@@ -201,6 +220,8 @@ def run_command(
 def _print_notes(sink: Sink) -> None:
     if sink.rows_file is not None and sink.rows_file.note is not None:
         print_note(sink.rows_file.note)
+    if sink.timeline is not None and sink.timeline.note is not None:
+        print_note(sink.timeline.note)
     for line in sink.failures.lines() if sink.many else ():
         print_note(line)
 
@@ -208,9 +229,14 @@ def _print_notes(sink: Sink) -> None:
 def _record(
     runner: driver.Runner | driver.SavedRunner, named: list[str], assignments: list[str] | None, data: str | None
 ) -> driver.RunRecord:
-    target = runner.target if isinstance(runner, driver.SavedRunner) else runner.target()
     options = {"seed": runner.options.seed, "order_sections": runner.options.order_sections}
-    return driver.record_run(runner.program, named, target, options=options, arguments=assignments or [], rows=data)
+    return driver.record_run(
+        runner.program, named, _target(runner), options=options, arguments=assignments or [], rows=data
+    )
+
+
+def _target(runner: driver.Runner | driver.SavedRunner) -> driver.Target:
+    return runner.target if isinstance(runner, driver.SavedRunner) else runner.target()
 
 
 def _without(parts: Iterable[driver.Part], done: set[int]) -> Iterable[driver.Part]:

@@ -29,6 +29,7 @@ class Sink:
         self.rows_file: RowsFile | None = None
         self.stream: RowsStream | None = None
         self.profile: driver.ProfileFile | None = None
+        self.timeline: driver.TimelineFile | None = None
         self.done: set[int] = set()
         """Numbers of the rows that are there from an earlier run."""
         self.failures = Failures()
@@ -137,12 +138,15 @@ def profile_file(
     """Return the file for the profile. Raises ``UsageError`` if it is one of the ``others``."""
     if path is None:
         return None
-    for other in others:
-        if other is not None and Path(other).resolve() == Path(path).resolve():
-            raise driver.UsageError(
-                f"--profile-generate {path} is a file of rows", remedy="name another file for the profile"
-            )
+    check_distinct("--profile-generate", path, others)
     return driver.ProfileFile(path, program, merge=merge)
+
+
+def check_distinct(option: str, path: str | None, others: Iterable[str | None], what: str = "a file of rows") -> None:
+    """Raise ``UsageError`` if the file of an option is one of the ``others``, which are ``what``."""
+    for other in others:
+        if path is not None and other is not None and Path(other).resolve() == Path(path).resolve():
+            raise driver.UsageError(f"{option} {path} is {what}", remedy=f"name another file for {option}")
 
 
 class RowsStream:

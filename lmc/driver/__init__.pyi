@@ -6,6 +6,7 @@ from .batch.batch_rows import batch_arguments as batch_arguments
 from .compile.compile import Variants as Variants
 from .compile.compiled import Compiled as Compiled
 from .targets.defaults import DEFAULT_BACKEND as DEFAULT_BACKEND
+from .targets.defaults import Target as Target
 from .targets.engines import (
     adopt_engine as adopt_engine,
     close_engine as close_engine,
@@ -40,6 +41,7 @@ from .run.result import (
 from .batch.rows import ArgumentReader as ArgumentReader, Row as Row, Signature as Signature, count_rows as count_rows
 from .runner import BatchInterruptedError as BatchInterruptedError, Layout as Layout, Runner as Runner
 from .batch.run_record import MAX_RECORD_BYTES as MAX_RECORD_BYTES, RunRecord as RunRecord, record_run as record_run
+from .batch.timeline import TimelineFile as TimelineFile, timeline_header as timeline_header
 from .saved.saved import SavedRunner as SavedRunner, is_saved as is_saved
 from .run.start import Arguments as Arguments
 from .run.stream import AsyncStream as AsyncStream, Stream as Stream

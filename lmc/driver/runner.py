@@ -23,6 +23,7 @@ from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.engine.forks import check_process
+from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError, RequestCancelledError
@@ -127,13 +128,15 @@ class Runner:
         start = self._entered()
         return start.iterate(start.prepare(batch))
 
-    def run_rows(self, parts: Iterable[Part], layout: Layout | None = None) -> WindowedRun:
+    def run_rows(
+        self, parts: Iterable[Part], layout: Layout | None = None, observer: Observer | None = None
+    ) -> WindowedRun:
         """Numbers and results of rows that are read while others run, as they finish.
 
         With a ``layout`` they start as they come, in its blocks; else in the order that is found for each part, and
-        for each window of parts that are small.
+        for each window of parts that are small. ``observer`` takes requests, calls and steps.
         """
-        return self._windowed(parts, layout)
+        return self._windowed(parts, layout, observer)
 
     def stream(self, arguments: Arguments) -> Stream:
         """One instance, token by token."""
@@ -158,9 +161,11 @@ class Runner:
             outcome = run_eager(self._function, bind(self._function, *arguments), session)
         return Result.of(outcome)
 
-    def _windowed(self, parts: Iterable[Part] | None, layout: Layout | None = None) -> WindowedRun:
+    def _windowed(
+        self, parts: Iterable[Part] | None, layout: Layout | None = None, observer: Observer | None = None
+    ) -> WindowedRun:
         start = self._entered()
-        return WindowedRun(start.home, parts, _Windows(start, layout))
+        return WindowedRun(start.home, parts, _Windows(start, layout, observer))
 
     def _lazy_batch(self) -> LazyBatch:
         return LazyBatch(self._windowed(None))
@@ -187,7 +192,8 @@ class Runner:
 class _Windows:
     """Windows of one program's rows."""
 
-    def __init__(self, start: BoundCall, layout: Layout | None) -> None:
+    def __init__(self, start: BoundCall, layout: Layout | None, observer: Observer | None) -> None:
+        self._observer = observer
         self._start = start
         self._layout = layout
         self._execution: Execution | None = None
@@ -216,6 +222,7 @@ class _Windows:
                 limits=limits_of(start.options),
                 on_stopped=on_stopped,
                 layout=self._layout,
+                observer=self._observer,
             )
         await self._execution.run(jobs)
 

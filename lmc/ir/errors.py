@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lmc.ir.usage import Usage
+from lmc.ir.usage import Timing, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,12 @@ class LmcError(Exception):
 
     ``cause`` says what is wrong, ``remedy`` what to do about it, ``location`` where in the user's program. ``usage`` is
     what the engine computed for a request that failed with this error; None if no request did, or none was begun.
+    ``timing`` are its times, where the engine measures them.
     ``ends_run``: no handler of the program catches it (``cf.try``), because the run itself is over.
     """
 
     usage: Usage | None = None
+    timing: Timing | None = None
     ends_run: ClassVar[bool] = False
 
     def __init__(self, cause: str, *, remedy: str | None = None, location: Location | None = None) -> None:

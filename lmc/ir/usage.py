@@ -1,8 +1,13 @@
-"""Tokens and calls that a request, an op or a run cost."""
+"""Tokens, calls and times that a request, an op or a run cost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Literal
+
+Obstacle = Literal["batch", "memory", "budget"]
+"""The reason for which an engine lets a request wait: the most sequences run; there are no pages for it; the prompt
+tokens of the step are those of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +21,22 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, name) + getattr(other, name) for name in _USAGE_FIELDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times of a request in its engine, in seconds of ``time.perf_counter``.
+
+    ``admitted``: its computation starts; ``first_token``: the first token is drawn; None: that did not happen.
+    ``computed_tokens`` are the tokens that were computed for it and not generated, as ``EngineStatistics`` counts
+    ``prefilled_tokens``: those that a preemption made the engine compute again count again. ``obstacle`` held it up in
+    the last step before it was admitted; None: it did not wait for a step.
+    """
+
+    admitted: float | None
+    first_token: float | None
+    computed_tokens: int
+    obstacle: Obstacle | None
 
 
 _USAGE_FIELDS = tuple(entry.name for entry in fields(Usage))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lmc.backend.plan import Body, Plan
+from lmc.backend.plan import Plan
 from lmc.ir.analysis import CriticalPath, critical_path
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import PrefillOp, SampleOp, SamplingOp, SelectOp
@@ -88,20 +88,7 @@ def call_waves(plan: Plan, ops: Sequence[Op]) -> dict[Op, int]:
 
     ``ops`` are those of the plan in the module that it was lowered from, outer before inner.
     """
-    waves: list[int] = []
-    _place(plan.body, 0, waves)
-    return dict(zip(ops, waves, strict=True))
-
-
-def _place(body: Body, start: int, waves: list[int]) -> None:
-    """Recursion is as deep as regions are nested."""
-    for entry in body.instructions:
-        at = start + entry.wave
-        waves.append(at)
-        for inner in entry.bodies:
-            _place(inner, at, waves)
-            if isinstance(entry.op, RegionOp) and not entry.op.EXCLUSIVE:
-                at += inner.wave_count
+    return dict(zip(ops, plan.op_waves().values(), strict=True))
 
 
 def planned_of(batch: Batch) -> dict[Op, PlannedCost]:

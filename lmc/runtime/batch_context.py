@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics.constraint_runtime import Constraints
@@ -22,7 +23,7 @@ class BatchContext:
     """The shared state of a batch's instances.
 
     ``run`` is its number, ``block`` the number of instances that are served kind by kind
-    (``lmc.cache.batch_order.ranks``), ``priority`` that of its requests.
+    (``lmc.cache.batch_order.ranks``), ``priority`` that of its requests. ``observer`` takes its requests and calls.
     """
 
     prepared: PreparedPlan
@@ -39,3 +40,4 @@ class BatchContext:
     run: int = 0
     block: int = 1
     priority: int = 0
+    observer: Observer | None = None

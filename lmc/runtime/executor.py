@@ -11,6 +11,7 @@ from typing import Any
 from lmc.backend.plan import Plan
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.engine.observing import Observable, Observer
 from lmc.ir.engine.planned import Place, Planned
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.errors import InputError, LmcError, located
@@ -48,10 +49,17 @@ _RUNS = count(1)
 
 
 class Resources:
-    """The resources that the instances of a batch share, whatever their plans. Belongs to one event loop."""
+    """The resources that the instances of a batch share, whatever their plans. Belongs to one event loop.
 
-    def __init__(self, engine: Engine, limits: Limits | None = None) -> None:
+    ``observer`` takes the requests and calls of the instances, and the steps of an ``Observable`` engine.
+    """
+
+    def __init__(self, engine: Engine, limits: Limits | None = None, observer: Observer | None = None) -> None:
         limits = limits or Limits()
+        self.observer = observer
+        self._end_observing = None
+        if observer is not None and isinstance(engine, Observable):
+            self._end_observing = engine.observe(observer.begin_steps())
         self.in_flight = InFlight(limits.requests)
         self.run = next(_RUNS)
         self.window = limits.requests
@@ -66,6 +74,9 @@ class Resources:
     def close(self) -> None:
         """Release the threads (busy ones end with their calls), and notify the engine of the end of the run."""
         self.host_pool.shutdown(wait=False, cancel_futures=True)
+        if self._end_observing is not None:
+            self._end_observing()
+            self._end_observing = None
         if self._engine is not None and self._open is not None:
             self._engine.withdraw(self._open)
             self._open = None
@@ -166,7 +177,10 @@ class Executor:
             run=shared.run,
             block=block,
             priority=shared.priority,
+            observer=shared.observer,
         )
+        if shared.observer is not None:
+            shared.observer.begin_plan(self._prepared.plan)
         try:
             batch = _Batch(
                 around,

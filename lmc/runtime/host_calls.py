@@ -9,7 +9,12 @@ from functools import partial
 from typing import Any
 
 from lmc.ir.engine.hosts import Answer, Cancellation, as_async, cancelled_by
+from lmc.ir.engine.observing import CallEnded
+from lmc.ir.errors import RequestCancelledError
 from lmc.runtime.threads import DaemonPool
+
+Observe = Callable[[], CallEnded]
+"""Called when a call starts; gives the callback for its end."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,24 +41,43 @@ def begin(
     pool: DaemonPool,
     *,
     early: bool = False,
+    observe: Observe | None = None,
 ) -> HostRun:
     """Begin a call. A speculative one (``early``) gives way to all others that wait for a thread."""
     asynchronous = as_async(host)
     if asynchronous is not None:
+        ended = None if observe is None else observe()
         future = asynchronous.submit(*positional, **keyword)
+        if ended is not None:
+            future.add_done_callback(lambda done: ended(_error_of(done)))
         return HostRun(future, (future.cancel,), in_thread=False)
     cancellation = Cancellation()
-    work = partial(_caught, cancellation, host, positional, keyword)
+    work = partial(_caught, cancellation, host, positional, keyword, observe)
     future = pool.submit_early(work) if early else pool.submit(work)
     return HostRun(future, (cancellation.cancel, partial(pool.abandon, future)), in_thread=True)
 
 
 def _caught(
-    cancellation: Cancellation, host: Callable[..., Any], positional: Sequence[Any], keyword: dict[str, Any]
+    cancellation: Cancellation,
+    host: Callable[..., Any],
+    positional: Sequence[Any],
+    keyword: dict[str, Any],
+    observe: Observe | None,
 ) -> Answer:
     """Call a host function in its thread. What it raises comes back as a value: futures don't carry every exception."""
+    ended = None if observe is None else observe()
+    answer: Answer
     try:
         with cancelled_by(cancellation):
-            return host(*positional, **keyword), None
+            answer = host(*positional, **keyword), None
     except BaseException as error:  # SystemExit of one instance must not end a worker of the batch
-        return None, error
+        answer = None, error
+    if ended is not None:
+        ended(answer[1])
+    return answer
+
+
+def _error_of(done: Future[Answer]) -> BaseException | None:
+    if done.cancelled():
+        return RequestCancelledError("the call of a tool was cancelled")
+    return done.exception() or done.result()[1]

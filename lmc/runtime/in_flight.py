@@ -27,6 +27,11 @@ class InFlight:
         self._count = 0
         self._starting = False
 
+    @property
+    def is_full(self) -> bool:
+        """True if a request would have to wait."""
+        return self._free <= 0
+
     def request(self, priority: Priority, start: Callable[[], bool]) -> None:
         """Call ``start`` as soon as there is room. It gives False where nothing was started after all."""
         self._count += 1

@@ -35,6 +35,7 @@ from lmc.runtime.hints.lookahead import LookaheadWalk, UpcomingCalls
 from lmc.runtime.hints.pinned_prefixes import HeldPrefixes
 from lmc.runtime.hints.retention import KeptContexts
 from lmc.runtime.host_calls import HostRun
+from lmc.runtime.observed import asked_now, submit_observed
 from lmc.runtime.prepared_body import PreparedBody, Stage
 from lmc.runtime.speculative_calls import BegunCalls, EarlyCalls
 
@@ -127,7 +128,13 @@ class Frame:
         self.early: EarlyCalls | None = None
         if stage.early_waits:
             self.early = EarlyCalls(
-                body.early, stage, machine.begun, machine.around, environment=environment, rounds=rounds
+                body.early,
+                stage,
+                machine.begun,
+                machine.around,
+                environment=environment,
+                rounds=rounds,
+                row=machine.row,
             )
 
     @property
@@ -314,6 +321,7 @@ class StageRun:
         self.around = around
         self.ask = ask
         self.instance = instance
+        self.row = None if stage is around.prepared.shared else instance
         self.prefix_engine = around.engine if isinstance(around.engine, PrefixCaching) else None
         self.begun = BegunCalls()
         self.kept = KeptContexts(around.engine, self._place_at)
@@ -422,7 +430,12 @@ class StageRun:
         priority = (*frame.place, frame.body.ranks[call.index], number)
         if block > 1:
             priority = (self.position // block, frame.body.stages[call.index], *priority)
-        self.around.in_flight.request(priority, partial(self._submit, call, number, submit))
+        observer, in_flight = self.around.observer, self.around.in_flight
+        if observer is not None:
+            held, environment = in_flight.is_full, frame.environment
+            asked = asked_now(frame.body, call.index, environment, row=self.row, number=number, held=held)
+            submit = partial(submit_observed, observer, asked, submit)
+        in_flight.request(priority, partial(self._submit, call, number, submit))
 
     def _submit(self, call: Call, number: int, submit: Callable[[], Any]) -> bool:
         if call.dropped:

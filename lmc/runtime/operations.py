@@ -20,6 +20,7 @@ from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import failed_profile, generation_profile, score_profile
 from lmc.runtime.host_calls import begin
 from lmc.runtime.machine import Call, Frame, StageRun
+from lmc.runtime.observed import observed_call
 from lmc.runtime.region_runs import run_regions
 
 R = TypeVar("R", Request, ScoreRequest)
@@ -172,7 +173,9 @@ def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
     call = Call.begin(frame, index, 1, tuple)
     run = frame.machine.begun.take((op, frame.rounds))
     if run is None:
-        run = begin(host, positional, keyword, frame.machine.around.host_pool)
+        around = frame.machine.around
+        observe = observed_call(around, op, frame.machine.row)
+        run = begin(host, positional, keyword, around.host_pool, observe=observe)
     frame.machine.wait_for_host(call, run)
 
 

@@ -18,6 +18,7 @@ from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics.speculation import CondRegion, EarlyStart, Place, Round
 from lmc.runtime.batch_context import BatchContext
 from lmc.runtime.host_calls import HostRun, begin
+from lmc.runtime.observed import observed_call
 from lmc.runtime.prepared_body import Early, Stage
 from lmc.runtime.scope import Scope
 
@@ -80,7 +81,8 @@ class BegunCalls:
 class EarlyCalls:
     """The early calls of a run of a stage of a body, from the regions of its ops.
 
-    ``environment`` holds its values, ``rounds`` are the numbers of the rounds and elements around it.
+    ``environment`` holds its values, ``rounds`` are the numbers of the rounds and elements around it. ``row`` is the
+    number of the instance (None: all share it).
     """
 
     def __init__(
@@ -92,8 +94,10 @@ class EarlyCalls:
         *,
         environment: Mapping[Value, Any],
         rounds: Round,
+        row: int | None,
     ) -> None:
         self._early = early
+        self._row = row
         self._environment = environment
         self._rounds = rounds
         self._begun = begun
@@ -152,7 +156,9 @@ class EarlyCalls:
         if key in self._begun:
             return
         positional, keyword = semantics.call_arguments(start.ahead.arguments, call.keywords, environment)
-        run = begin(self._around.hosts[call.host], positional, keyword, self._around.host_pool, early=True)
+        observe = observed_call(self._around, call, self._row, early=True)
+        host, pool = self._around.hosts[call.host], self._around.host_pool
+        run = begin(host, positional, keyword, pool, early=True, observe=observe)
         self._begun.add(key, run, tuple((arm.region, self._round(arm.rounds, number)) for arm in start.ahead.arms))
         self._keys.setdefault(start.holder, []).append(key)
 

@@ -292,3 +292,20 @@ def test_sequences_that_cannot_all_grow_stay_as_they_are() -> None:
     assert memory.try_grow(sequences)
     assert [sequence.page_count for sequence in sequences] == [6, 4]
     memory.check_invariants(sequences)
+
+
+def test_an_admitted_sequence_knows_what_held_it_up():
+    batch = Simulation(kv_tokens=1000, prefill_tokens=64, max_running=1, seed=0)
+    first, second = batch.add((1,), 3), batch.add((2,), 1)
+    memory = Simulation(kv_tokens=30, prefill_tokens=64, max_running=9, seed=0)
+    large, small = memory.add((1,) * 20, 4), memory.add((2,) * 20, 2)
+    budget = Simulation(kv_tokens=1000, prefill_tokens=8, max_running=9, seed=0)
+    long, short = budget.add((1,) * 16, 2), budget.add((2,) * 4, 2)
+    for simulation in (batch, memory, budget):
+        while simulation.scheduler.has_work:
+            simulation.step()
+    assert [each.obstacle for each in (first, large, long)] == [None] * 3
+    assert (second.obstacle, small.obstacle, short.obstacle) == ("batch", "memory", "budget")
+    late = batch.add((3,), 1)
+    batch.step()
+    assert late.obstacle is None

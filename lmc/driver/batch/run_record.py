@@ -113,12 +113,26 @@ def record_run(
     ``rows`` is the input file or None. Reads all of it, and the model's files, once. Raises ``UsageError`` where the
     input can't be read, ``InputError`` where the model can't.
     """
+    settings = {"dtype": target.dtype, "deterministic": target.deterministic, **options}
+    words = {name: _digest(value.encode("utf-8", "surrogateescape")) for name, _, value in _parted(arguments)}
+    return RunRecord(
+        program, source_digests(specs), target.spec, model_digest(target), settings, words, rows, rows_digest(rows)
+    )
+
+
+def source_digests(specs: Iterable[str]) -> dict[str, str]:
+    """SHA-256 by module name of the files of programs and of saved plans, as command lines name them."""
     sources: dict[str, str] = {}
     for spec in specs:
         sources |= _sources(Path(program_file(spec)))
-    settings = {"dtype": target.dtype, "deterministic": target.deterministic, **options}
-    words = {name: _digest(value.encode("utf-8", "surrogateescape")) for name, _, value in _parted(arguments)}
-    return RunRecord(program, sources, target.spec, model_digest(target), settings, words, rows, _rows_digest(rows))
+    return sources
+
+
+def rows_digest(rows: str | None) -> str | None:
+    """SHA-256 of an input file, or of no rows; None for a pipe."""
+    if rows is None:
+        return _digest(b"")
+    return _file_digest(Path(rows)) if is_plain_file(rows) else None
 
 
 def model_digest(target: Target) -> str:
@@ -205,12 +219,6 @@ def _user_file(module: str, folder: Path) -> Path | None:
         if path.suffix == ".py" and path.is_file() and not is_library(str(path)):
             return path
     return None
-
-
-def _rows_digest(rows: str | None) -> str | None:
-    if rows is None:
-        return _digest(b"")
-    return _file_digest(Path(rows)) if is_plain_file(rows) else None
 
 
 def _file_digest(path: Path) -> str:

@@ -22,6 +22,7 @@ from lmc.frontend.program.arguments import Bound
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.locations import raised_at
 from lmc.ir.engine.hosts import Cancellation, cancelled_by
+from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.errors import LmcError
@@ -106,7 +107,8 @@ class Execution:
     Belongs to the background loop. ``run`` may be called again while an earlier call is under way: the later instances
     take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
     were cancelled, with their cost. An instance that ends with ``KeyboardInterrupt`` ends the run, with
-    ``RunInterruptedError``. With a ``layout`` instances start as they come, in its blocks.
+    ``RunInterruptedError``. With a ``layout`` instances start as they come, in its blocks. ``observer`` takes requests,
+    calls and steps.
     """
 
     def __init__(
@@ -121,8 +123,10 @@ class Execution:
         on_event: OnEvent | None = None,
         on_stopped: OnResult | None = None,
         layout: Layout | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._function = function
+        self._observer = observer
         self._engine = engine
         self._on_result = on_result
         self._seed = seed
@@ -133,9 +137,10 @@ class Execution:
         self._layout = layout
         self._layouts: WeakKeyDictionary[Plan, Layout] = WeakKeyDictionary()
         self._limits = limits or Limits()
-        self._resources = Resources(engine, self._limits)
+        self._resources = Resources(engine, self._limits, observer)
         # What is left of an instance that has begun goes before what others have to come to.
-        self._eager_engine = CancellableEngine(engine, Place(self._resources.run, 0), self._limits.priority)
+        place = Place(self._resources.run, 0)
+        self._eager_engine = CancellableEngine(engine, place, self._limits.priority, observer)
         self._cancellation = Cancellation()
         self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")
 
@@ -226,6 +231,7 @@ class Execution:
             timeout=self._limits.request_timeout,
             compile=self._compile,
             order_sections=job.compiled.options.order_sections,
+            observer=self._observer,
         )
         try:
             with cancelled_by(self._cancellation):

@@ -31,6 +31,7 @@ from lmc.frontend.program.variants import Captured
 from lmc.ir.builtins.builtins import PureBuiltin, lookup
 from lmc.ir.core import HostFunction
 from lmc.ir.dialects.core_ops import BreakOp
+from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError
 from lmc.ir.semantics.constraint_runtime import Constraints, Reader
@@ -92,7 +93,9 @@ class SavedRunner:
         """The plan, and its inputs. Nothing is run, and no engine is loaded."""
         return self.plan, arguments[1]
 
-    def run_rows(self, parts: Iterable[Part], layout: Layout | None = None) -> WindowedRun:
+    def run_rows(
+        self, parts: Iterable[Part], layout: Layout | None = None, observer: Observer | None = None
+    ) -> WindowedRun:
         """Numbers and results of rows that are read while others run, as they finish: as ``Runner.run_rows`` does."""
         home = service()
         home.loop.check_outside()
@@ -100,13 +103,21 @@ class SavedRunner:
         cache = home.constraints.of(resolve_grammar_cache())
         check(cache, self.plan.module, engine.tokenizer)
         constraints = Constraints.of(self.plan.constraints, compiler(cache, engine.tokenizer), self.readers)
-        return WindowedRun(home, parts, _Windows(self, constraints, layout, home))
+        return WindowedRun(home, parts, _Windows(self, constraints, layout, home, observer))
 
 
 class _Windows:
     """Windows of a saved plan's rows."""
 
-    def __init__(self, saved: SavedRunner, constraints: Constraints, given: Layout | None, home: Service) -> None:
+    def __init__(
+        self,
+        saved: SavedRunner,
+        constraints: Constraints,
+        given: Layout | None,
+        home: Service,
+        observer: Observer | None,
+    ) -> None:
+        self._observer = observer
         self._saved = saved
         self._home = home
         self._engine = home.engines.acquire(saved.target)
@@ -127,7 +138,7 @@ class _Windows:
 
     async def run(self, prepared: Sequence[Instance], on_result: OnResult, on_stopped: OnResult) -> None:
         if self._resources is None:
-            self._resources = Resources(self._engine, limits_of(self._saved.options))
+            self._resources = Resources(self._engine, limits_of(self._saved.options), self._observer)
         first, self._position = self._position, self._position + len(prepared)
         order, layout = await self._order(prepared)
         await self._executor.run_batch(

@@ -7,12 +7,14 @@ is raised inside of programs is ``ProgramCancelled``, no ``Exception``. ``error_
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from lmc.ir.engine.hosts import ProgramCancelled
+from lmc.ir.engine.observing import AskedRequest, Observer, RequestKind
 from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import (
     Engine,
@@ -27,6 +29,7 @@ from lmc.ir.engine.protocol import (
 )
 from lmc.ir.errors import RequestCancelledError
 from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.runtime.observed import submit_observed
 
 T = TypeVar("T")
 
@@ -68,10 +71,13 @@ class CancellableEngine:
     """``engine``, until ``cancel``: then running requests are cancelled and new ones refused.
 
     Both raise ``ProgramCancelled``, whatever the engine answers to being cancelled, and when. Requests get the
-    ``place`` and the ``priority`` that are given here.
+    ``place`` and the ``priority`` that are given here. ``observer`` takes them.
     """
 
-    def __init__(self, engine: Engine, place: Place | None = None, priority: int = 0) -> None:
+    def __init__(
+        self, engine: Engine, place: Place | None = None, priority: int = 0, observer: Observer | None = None
+    ) -> None:
+        self._observer = observer
         self._engine = engine
         self._place = place
         self._priority = priority
@@ -93,11 +99,13 @@ class CancellableEngine:
 
     def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
         self._check()
-        return self._watch(self._engine.submit(replace(request, place=self._place, priority=self._priority), on_delta))
+        placed = replace(request, place=self._place, priority=self._priority)
+        return self._watch(self._submit("generate", placed, lambda: self._engine.submit(placed, on_delta)))
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
         self._check()
-        return self._watch(self._engine.score(replace(request, place=self._place, priority=self._priority)))
+        placed = replace(request, place=self._place, priority=self._priority)
+        return self._watch(self._submit("score", placed, lambda: self._engine.score(placed)))
 
     def close(self) -> None:
         """Cancel; the engine itself belongs to somebody else."""
@@ -111,6 +119,13 @@ class CancellableEngine:
         for answer in running:
             answer.cancel()
             answer.future.set_exception(ProgramCancelled())
+
+    def _submit(self, kind: RequestKind, request: Request | ScoreRequest, submit: Callable[[], Handle[T]]) -> Handle[T]:
+        if self._observer is None:
+            return submit()
+        now = time.perf_counter()
+        asked = AskedRequest(kind, None, request.op_id, request.instance, request.number, now)
+        return submit_observed(self._observer, asked, submit)
 
     def _check(self) -> None:
         if self._cancelled:

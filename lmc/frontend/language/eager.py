@@ -15,6 +15,7 @@ from lmc.ir.builtins.choices import checked_choices
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import GenOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.dialects.section_ops import section_order
+from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.protocol import Engine, Handle, OnDelta, TokenDelta, timed
 from lmc.ir.errors import LmcError
 from lmc.ir.ids import escape
@@ -38,7 +39,7 @@ class EagerSession:
     ``timeout`` is how many seconds each request may take (None: any number), ``compile`` what makes of a constraint
     that of the engine's vocabulary. ``order_sections``: movable sections of text go ahead
     (``lmc.frontend.language.sections``). ``path`` is that of the program, where calls that belong to no handle get
-    their ids. ``blocks`` are the role blocks still to be opened.
+    their ids. ``blocks`` are the role blocks still to be opened. ``observer`` takes calls of tools.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class EagerSession:
         timeout: float | None = None,
         compile: Compile | None = None,
         order_sections: bool = False,
+        observer: Observer | None = None,
     ) -> None:
+        self.observer = observer
         self.path = ""
         self.blocks = RoleBlocks()
         self._counts: dict[str, int] = {}

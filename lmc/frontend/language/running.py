@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
+
+from lmc.ir.engine.observing import BegunCall, Observer
 
 
 class RunningProgram(Protocol):
@@ -27,6 +29,23 @@ ACTIVE: ContextVar[RunningProgram | None] = ContextVar("lmc_active", default=Non
 
 HOST: ContextVar[str | None] = ContextVar("lmc_host", default=None)
 """The user's function that the graph calls now. Set only for that long; see ``JittedFunction.__call__``."""
+
+
+@contextmanager
+def observed_tool(name: str, line: Callable[[], int | None]) -> Generator[None]:
+    """Show a call of a tool, by the program that runs eagerly, to the observer of its session, if it has one."""
+    frame = ACTIVE.get()
+    observer: Observer | None = None if frame is None else frame.session.observer
+    if frame is None or observer is None:
+        yield
+        return
+    ended = observer.begin_call(BegunCall(name, None, None, frame.session.instance, line()))
+    try:
+        yield
+    except BaseException as error:
+        ended(error)
+        raise
+    ended(None)
 
 
 @contextmanager

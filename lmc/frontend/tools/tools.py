@@ -15,7 +15,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 from lmc.frontend.language.annotations import MISFIT, annotated_type, fit
 from lmc.frontend.language.binding import Bindable
 from lmc.frontend.language.refusals import bad, described
-from lmc.frontend.language.running import ACTIVE
+from lmc.frontend.language.running import ACTIVE, observed_tool
 from lmc.frontend.source.locations import user_location
 from lmc.frontend.tools.tool_calls import CallPolicy, Retries, in_program, in_tool_loop, submit, wait_for
 from lmc.ir.core import Effect
@@ -66,7 +66,8 @@ class Tool(Bindable, Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the function's result; in a program an async one is waited for, elsewhere it has to be awaited."""
         if not self.is_async:
-            return self._run(args, kwargs)
+            with observed_tool(self.name, _line):
+                return self._run(args, kwargs)
         if in_tool_loop() and ACTIVE.get() is not None:
             raise CaptureError(
                 f"the async tool {self.name!r} is called by a program that another async tool runs without awaiting it",
@@ -74,7 +75,8 @@ class Tool(Bindable, Generic[P, R]):
                 location=user_location(),
             )
         if in_program() and not in_tool_loop():
-            return wait_for(partial(self.submit, *args, **kwargs))
+            with observed_tool(self.name, _line):
+                return wait_for(partial(self.submit, *args, **kwargs))
         return cast(R, self._awaited(_here(), args, kwargs))
 
     def settled(self) -> None:
@@ -120,6 +122,11 @@ class Tool(Bindable, Generic[P, R]):
 def _here() -> Location | None:
     """The line that calls, outside of programs: a run says itself at which of its lines something went wrong."""
     return None if in_program() else user_location()
+
+
+def _line() -> int | None:
+    location = user_location()
+    return None if location is None else location.line
 
 
 class _Declare(Protocol):

@@ -15,6 +15,7 @@ from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.planned import Place
 from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.ir.usage import Timing
 
 FinishReason = Literal["stop", "length", "eos"]
 JumpForward = Literal["exact", "canonical", "off"]
@@ -70,6 +71,7 @@ class SamplingParams:
 class Request:
     """One generation: continue ``prompt`` (token ids). ``seed`` is the 64-bit key of all its random draws.
 
+    ``number`` tells the requests of one run of an op apart: it counts the samples of ``lm.sample``.
     An engine may let ``instance``s take turns, or the runs that ``place`` names; then it serves the requests of a run
     in the order of their ranks. Those of higher ``priority`` go before others, but starve none. ``expected_tokens`` is
     the expected length of the generation (None: unknown). None of these changes an output.
@@ -98,6 +100,7 @@ class Request:
     place: Place | None = None
     priority: int = 0
     expected_tokens: int | None = None
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class Generation:
     ``token_ids`` are the tokens that stay in the context: all whole tokens before the stop text, no stop, no EOS.
     ``remainder`` is the text of a token that straddles the start of the stop text; it becomes pending text. ``text`` is
     everything before the stop. ``generated_tokens`` counts every token the model was asked for, ``cached_tokens`` the
-    prompt tokens that were not computed again.
+    prompt tokens that were not computed again. ``timing``: see ``Timing``; None: the engine does not measure.
     """
 
     token_ids: tuple[int, ...]
@@ -128,13 +131,14 @@ class Generation:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     generated_tokens: int = 0
+    timing: Timing | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
     """Log-probabilities of several continuations of one prompt. ``prompt`` holds at least one token id.
 
-    ``instance``, ``timeout``, ``place`` and ``priority`` are those of ``Request``.
+    ``instance``, ``timeout``, ``place``, ``priority`` and ``number`` are as in ``Request``.
     """
 
     prompt: tuple[int, ...]
@@ -144,6 +148,7 @@ class ScoreRequest:
     timeout: float | None = None
     place: Place | None = None
     priority: int = 0
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,7 @@ class Score:
     logprobs: tuple[tuple[float, ...], ...]
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    timing: Timing | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +274,7 @@ class Pin:
     key: int
     length: int
     cached_tokens: int = 0
+    timing: Timing | None = field(default=None, repr=False, compare=False)
 
 
 R = TypeVar("R", Request, ScoreRequest)

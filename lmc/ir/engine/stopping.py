@@ -11,6 +11,7 @@ from typing import NamedTuple
 from lmc.ir.cached import cached_property
 from lmc.ir.engine.protocol import FinishReason, Generation, SamplingParams, TokenDelta, TokenLogprob
 from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.ir.usage import Timing
 
 # A code point has at most four bytes; what is still incomplete after that many tokens is no valid text.
 _MAX_INCOMPLETE_TOKENS = 4
@@ -127,6 +128,7 @@ class Stopper:
         prompt_tokens: int = 0,
         cached_tokens: int = 0,
         logprobs: tuple[TokenLogprob, ...] | None = None,
+        timing: Timing | None = None,
     ) -> Generation:
         """The result, once ``finish_reason`` is set. ``logprobs`` has an entry for each sampled token."""
         if self.finish_reason is None:
@@ -143,6 +145,7 @@ class Stopper:
             prompt_tokens=prompt_tokens,
             cached_tokens=cached_tokens,
             generated_tokens=len(self.token_ids),
+            timing=timing,
         )
 
     def _end_with_token(self, token_id: int) -> None:

@@ -113,6 +113,7 @@ def generation_requests(
             constraint=constraint,
             jump_forward=jump_forward,
             expected_tokens=op.expected_tokens,
+            number=sample,
         )
         for sample in range(count)
     ]

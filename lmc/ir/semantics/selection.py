@@ -35,7 +35,7 @@ def requests_of(
     requests = [ScoreRequest(prompt, continuations, op_id=op_id, instance=instance)]
     if op.method == "unconditional_likelihood_normalized":
         start = context.tokenizer.start_ids
-        requests.append(ScoreRequest(start, continuations, op_id=op_id, instance=instance))
+        requests.append(ScoreRequest(start, continuations, op_id=op_id, instance=instance, number=1))
     return requests
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +14,7 @@ from lmc.cache.memory import SequenceMemory
 from lmc.cache.policies import POLICIES
 from lmc.cache.scheduler import Scheduler
 from lmc.cache.sequence import Namespace
+from lmc.ir.engine.observing import OnStep
 from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import (
     DoneHandle,
@@ -191,6 +193,10 @@ class LocalEngine:
         Requests that run, and held prefixes, keep theirs; the pages of the others are the first to be used again.
         """
         self._flushes += 1
+
+    def observe(self, on_step: OnStep) -> Callable[[], None]:
+        """Call `on_step` after each step, in the engine's thread (see `Observable`)."""
+        return self._worker.observe(on_step)
 
     def close(self) -> None:
         """Stop after the current step. Requests that are still running fail; later ones are refused.

@@ -173,6 +173,7 @@ class GenerationTask(Task[Generation]):
             prompt_tokens=self.prompt_tokens,
             cached_tokens=self.cached_tokens,
             logprobs=None if self._request.sampling.logprobs is None else tuple(self._logprobs),
+            timing=self.timing,
         )
 
     def _draw(self, position: int) -> Draw:

@@ -9,7 +9,7 @@ import torch
 from lmc.cache.sequence import Sequence
 from lmc.ir.engine.protocol import Pin, Score, ScoreRequest
 from lmc.ir.errors import EngineError, LmcError
-from lmc.ir.usage import Usage
+from lmc.ir.usage import Timing, Usage
 
 T = TypeVar("T")
 
@@ -18,11 +18,14 @@ class Task(ABC, Generic[T]):
     """One request inside the engine. Only the worker thread calls its methods.
 
     `sequences` are what is to be computed, in the order in which they should start; the first begins with the prompt.
+    `admitted` and `first_token` are those of its `timing`.
     """
 
     def __init__(self, sequences: list[Sequence]) -> None:
         self.sequences = sequences
         self.prompt_tokens = sequences[0].prompt_length
+        self.admitted: float | None = None
+        self.first_token: float | None = None
         self.future: Future[T] = Future()
         self.future.set_running_or_notify_cancel()  # cancelling goes through the handle, which frees the pages too
 
@@ -39,6 +42,12 @@ class Task(ABC, Generic[T]):
             return Usage(calls=1)
         prompt = max(min(sequence.computed, self.prompt_tokens), self.cached_tokens)
         return Usage(prompt, self.cached_tokens, 0, 1)
+
+    @property
+    def timing(self) -> Timing:
+        """The times of the request by now, and the tokens that were computed for it."""
+        prefilled = sum(sequence.prefilled for sequence in self.sequences)
+        return Timing(self.admitted, self.first_token, prefilled, self.sequences[0].obstacle)
 
     @abstractmethod
     def result(self) -> T:
@@ -93,7 +102,9 @@ class ScoreTask(Task[Score]):
         return None
 
     def result(self) -> Score:
-        return Score(tuple(tuple(values) for values in self._logprobs), self.prompt_tokens, self.cached_tokens)
+        return Score(
+            tuple(tuple(values) for values in self._logprobs), self.prompt_tokens, self.cached_tokens, self.timing
+        )
 
 
 class PrefillTask(Task[Pin]):
@@ -104,4 +115,4 @@ class PrefillTask(Task[Pin]):
         self.pin_key = 0
 
     def result(self) -> Pin:
-        return Pin(self.pin_key, self.prompt_tokens, self.cached_tokens)
+        return Pin(self.pin_key, self.prompt_tokens, self.cached_tokens, self.timing)

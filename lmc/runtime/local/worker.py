@@ -18,6 +18,7 @@ from lmc.cache.memory import Slice
 from lmc.cache.scheduler import Scheduler
 from lmc.cache.sequence import Namespace, Sequence
 from lmc.ir.engine.forks import forked
+from lmc.ir.engine.observing import ObservedStep, OnStep
 from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import EngineStatistics
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
@@ -48,6 +49,8 @@ class Worker:
         self._scheduler = scheduler
         self._statistics = EngineStatistics()
         self._clock = PhaseClock(self._statistics)
+        self._observers: tuple[OnStep, ...] = ()
+        self._observed = self.statistics(), 0
         self._tasks: dict[Sequence, Task[Any]] = {}
         self._deadlines = Deadlines[Task[Any]]()
         self._inbox: deque[Callable[[], None]] = deque()
@@ -115,6 +118,11 @@ class Worker:
             self._statistics, evicted_tokens=memory.radix.evicted_tokens, preemptions=self._scheduler.preemptions
         )
 
+    def observe(self, on_step: OnStep) -> Callable[[], None]:
+        """Call `on_step` after each step until the function that is returned is called, and with None at the end."""
+        self._command(lambda: self._begin_observing(on_step))
+        return lambda: self._command(lambda: self._end_observing(on_step))
+
     def close(self) -> None:
         """Stop after the current step, fail what is outstanding, and wait for the thread to end."""
         if self._is_forked:
@@ -154,6 +162,8 @@ class Worker:
             error = failure()
             error.usage = task.usage
             self._resolve(task, error)
+        for on_step in self._observers:
+            on_step(None)
         self._model.release()
 
     def _turn(self) -> None:
@@ -161,7 +171,39 @@ class Worker:
         for task, timeout in self._deadlines.expired():
             self._end(task, error=too_late(timeout))
         if self._scheduler.has_work:
+            start = time.perf_counter() if self._observers else 0.0
             self._step()
+            if self._observers:
+                self._report(start)
+
+    def _begin_observing(self, on_step: OnStep) -> None:
+        if not self._observers:
+            self._observed = self.statistics(), self._scheduler.memory.found_tokens
+        self._observers += (on_step,)
+
+    def _end_observing(self, on_step: OnStep) -> None:
+        if on_step in self._observers:
+            self._observers = tuple(each for each in self._observers if each != on_step)
+            on_step(None)
+
+    def _report(self, start: float) -> None:
+        """Tell the observers of the step that began at `start`, and of the cache since the step before."""
+        scheduler, (before, found) = self._scheduler, self._observed
+        now = self.statistics()
+        self._observed = now, scheduler.memory.found_tokens
+        step = ObservedStep(
+            start=start,
+            end=time.perf_counter(),
+            rows=now.rows - before.rows,
+            prefilled=now.prefilled_tokens - before.prefilled_tokens,
+            running=len(scheduler.running),
+            waiting=scheduler.waiting_count,
+            found=scheduler.memory.found_tokens - found,
+            evicted=now.evicted_tokens - before.evicted_tokens,
+            preempted=now.preemptions - before.preemptions,
+        )
+        for on_step in self._observers:
+            on_step(step)
 
     def _take_commands(self) -> bool:
         """Carry out what other threads asked for, waiting for it if there is nothing else to do; False to end."""
@@ -211,9 +253,14 @@ class Worker:
         self._clock.lap("scheduling_seconds")
 
     def _count(self, slices: Items[Slice]) -> None:
-        totals, rows = self._statistics, sum(each.end - each.start for each in slices)
-        prefills = [each for each in slices if not each.sequence.is_decoding]
-        totals.prefilled_tokens += sum(max(min(each.end, each.sequence.admitted) - each.start, 0) for each in prefills)
+        totals, rows, now = self._statistics, sum(each.end - each.start for each in slices), time.perf_counter()
+        for sequence, start, end, _ in slices:
+            if not sequence.is_decoding:
+                prefilled = max(min(end, sequence.admitted) - start, 0)
+                sequence.prefilled += prefilled
+                totals.prefilled_tokens += prefilled
+                task = self._tasks[sequence]
+                task.admitted = now if task.admitted is None else task.admitted
         totals.steps += 1
         totals.rows += rows
         totals.largest_step = max(totals.largest_step, rows)
@@ -235,6 +282,8 @@ class Worker:
 
     def _advance(self, task: GenerationTask, rows: Items[int], drawn: Items[DrawnToken | EngineError]) -> None:
         """Have a generation take what was drawn for it, up to the first token that its draft did not foresee."""
+        if task.first_token is None:
+            task.first_token = time.perf_counter()
         error = self._act(task, partial(task.advance, rows, drawn))
         if error is not None:
             self._reject(task, error)
@@ -306,6 +355,8 @@ class Worker:
 
     def _resolve(self, task: Task[Any], error: LmcError | None) -> None:
         """Give a task its result or its error, whatever the functions do that users had called when it is done."""
+        if error is not None:
+            error.timing = task.timing
         settle = task.succeed if error is None else partial(task.fail, error)
         try:
             if not task.future.done():

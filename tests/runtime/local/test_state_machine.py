@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 
 from lmc.cache.eviction import NextUse
 from lmc.cache.policies import POLICIES
+from lmc.ir.engine.observing import ObservedStep
 from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import EngineInfo, Pin, Request, SamplingParams, ScoreRequest, TokenDelta
 from lmc.ir.engine.toy import toy_tokenizer
@@ -112,6 +113,9 @@ class EngineMachine(RuleBasedStateMachine):
         self.scheduler = self.worker._scheduler
         self.memory = self.scheduler.memory
         self.open: list[Asked] = []
+        self.computed = 0
+        self.observed: list[ObservedStep | None] = []
+        self.end_observing = self.engine.observe(self.observed.append)
         self.held: list[Pin] = []
 
     @rule(
@@ -281,6 +285,10 @@ class EngineMachine(RuleBasedStateMachine):
     def settle(self, entry: Asked) -> Any:
         """Check an answer against what it must be."""
         error = entry.handle.future.exception()
+        timing = entry.handle.future.result().timing if error is None else error.timing
+        if timing is not None:  # else no task was made for it
+            self.computed += timing.computed_tokens
+            assert (timing.admitted is None) <= (timing.first_token is None)
         if isinstance(error, RequestTimeoutError):
             assert entry.deadline is not None
             assert entry.deadline <= self.now
@@ -382,9 +390,21 @@ class EngineMachine(RuleBasedStateMachine):
         self.held += self.settle_done()  # answered at once, without a step
         assert self.open == []
         assert (self.worker._tasks, self.worker._unresolved, len(self.worker._deadlines)) == ({}, set(), 0)
+        totals = self.engine.statistics
+        assert self.computed == totals.prefilled_tokens
+        for name, total in (
+            ("prefilled", totals.prefilled_tokens),
+            ("rows", totals.rows),
+            ("evicted", totals.evicted_tokens),
+            ("preempted", totals.preemptions),
+            ("found", self.memory.found_tokens),
+        ):
+            assert sum(getattr(step, name) for step in self.observed if step is not None) == total
+        self.end_observing()
         for pin in self.held:
             self.engine.unpin(pin)
         self.step()
+        assert self.observed[-1] is None
         assert (self.worker._pins, self.memory.radix.pinned_tokens) == (set(), 0)
         self.memory.radix.evict(KV_TOKENS)
         assert (self.memory.pool.used_count, self.memory.radix._roots) == (0, {})

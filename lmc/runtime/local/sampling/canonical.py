@@ -81,6 +81,7 @@ class CanonicalTask(GenerationTask):
             prompt_tokens=self.prompt_tokens,
             cached_tokens=self.cached_tokens,
             logprobs=None if self._request.sampling.logprobs is None else tuple(self._logprobs),
+            timing=self.timing,
         )
 
     @property

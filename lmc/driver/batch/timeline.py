@@ -1,0 +1,399 @@
+"""The timeline of a run (``--timeline``): Chrome trace events, written while the run goes on.
+
+The file is a JSON array with one event a line, so that a file that is cut anywhere still holds all events before the
+cut. Callers leave records of what they saw; a thread makes text of them. ``lmc.report.timeline`` documents the events.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+from lmc.backend.plan import Plan
+from lmc.backend.schedule.fingerprints import plan_digest
+from lmc.driver.batch.run_record import rows_digest, source_digests
+from lmc.driver.errors import UsageError
+from lmc.driver.version import __version__
+from lmc.ir.core import Op
+from lmc.ir.engine.observing import AskedRequest, BegunCall, CallEnded, ObservedStep, OnStep, RequestEnded
+from lmc.ir.engine.protocol import Generation, Pin, Score
+from lmc.ir.engine.target import Target
+from lmc.ir.errors import LmcError
+from lmc.ir.usage import Timing
+from lmc.report.timeline import ENGINE, FORMAT, REQUESTS, TOOLS, VERSION
+
+FLUSH_SECONDS = 0.5
+_PATIENCE = 1.0
+"""Seconds that the end of a run waits for cancelled requests to end in the engine."""
+
+_quoted = lru_cache(maxsize=4096)(json.dumps)
+
+
+def timeline_header(program: str, specs: Iterable[str], target: Target, rows: str | None) -> dict[str, Any]:
+    """Return the data of the first event: the program, its sources, target and rows, by names and digests.
+
+    ``specs`` are the program and the saved plan, and ``rows`` the input file, as the command line names them. Raises
+    ``UsageError`` where the input can't be read.
+    """
+    kind, colon, path = target.spec.partition(":")
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "lmc": __version__,
+        "program": program,
+        "sources": source_digests(specs),
+        "target": kind + colon + _shown(path) if path else kind,
+        "input": None if rows is None else _shown(rows),
+        "rows": None if rows is None else rows_digest(rows),
+    }
+
+
+class TimelineFile:
+    """An ``Observer`` that writes what it sees to a file. A context manager: its end completes the file.
+
+    Raises ``UsageError`` where the file can't be opened. If it can't be written later, the run goes on, and ``note``
+    tells it.
+    """
+
+    def __init__(self, path: str, header: Mapping[str, Any]) -> None:
+        self.note: str | None = None
+        self._path = path
+        self._start = time.perf_counter()
+        self._records: deque[_Record] = deque()
+        self._open: set[_Request | _Call | _Steps] = set()
+        self._lanes = {REQUESTS: _Lanes("request"), TOOLS: _Lanes("tool")}
+        self._plans: dict[Plan, int] = {}
+        self._closing = threading.Event()
+        self._closed = False
+        try:
+            self._file = Path(path).open("wb", buffering=0)  # noqa: SIM115 - closed at the end
+        except OSError as error:
+            remedy = "name a file in a folder you may write to"
+            raise UsageError(f"{path} can't be written: {error.strerror}", remedy=remedy) from error
+        self._text = _Text(self._start)
+        self._write(["[\n", *self._text.head(header)])
+        self._thread = threading.Thread(target=self._run, name="lmc-timeline", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> TimelineFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def begin_plan(self, plan: Plan) -> None:
+        """Instances of ``plan`` are about to run."""
+        if plan not in self._plans:
+            number = self._plans.setdefault(plan, len(self._plans))
+            self._records.append(_PlanBegun(plan, number))
+
+    def begin_request(self, asked: AskedRequest) -> RequestEnded:
+        """Take a request that is submitted now."""
+        lane = self._lanes[REQUESTS].take()
+        request = _Request(self, asked, lane, time.perf_counter())
+        self._open.add(request)
+        return request
+
+    def begin_call(self, begun: BegunCall) -> CallEnded:
+        """Take a call that starts now."""
+        lane = self._lanes[TOOLS].take()
+        call = _Call(self, begun, lane, time.perf_counter())
+        self._open.add(call)
+        return call
+
+    def begin_steps(self) -> OnStep:
+        """Return the callback for the steps of the engine."""
+        steps = _Steps(self)
+        self._open.add(steps)
+        return steps
+
+    def step(self, steps: _Steps, step: ObservedStep | None) -> None:
+        """Take a step of the engine; None ends ``steps``."""
+        if step is None:
+            self._open.discard(steps)
+        else:
+            self._records.append(step)
+
+    def ended(self, record: _Request | _Call, process: int) -> None:
+        """Take the end of a request or a call."""
+        self._lanes[process].give_back(record.lane)
+        self._records.append(record)
+        self._open.discard(record)
+
+    def close(self) -> None:
+        """Complete the file: nothing is taken from here on. Requests and calls that do not end are written as such."""
+        if self._closed:
+            return
+        self._closed = True
+        until = time.monotonic() + _PATIENCE
+        while self._open and time.monotonic() < until:
+            time.sleep(0.002)
+        now = time.perf_counter()
+        unfinished = [record for record in self._open.copy() if isinstance(record, _Request | _Call) and not record.end]
+        for record in sorted(unfinished, key=lambda record: record.start):
+            record.end = now
+            self._records.append(record)
+        self._closing.set()
+        self._thread.join()
+        self._write([self._text.end(now)])
+        self._file.close()
+
+    def _run(self) -> None:
+        is_last = False
+        while not is_last:
+            is_last = self._closing.wait(FLUSH_SECONDS)
+            self._write(self._texts())
+
+    def _texts(self) -> Iterator[str]:
+        while self._records:
+            yield from self._text.of(self._records.popleft())
+
+    def _write(self, texts: Iterable[str]) -> None:
+        data = "".join(texts).encode("ascii")
+        if self.note is not None:
+            return
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self.note = f"{self._path} can't be written any further: {error.strerror}; the timeline ends there"
+
+
+class _Lanes:
+    """Numbers from 1 on for what overlaps in time, the lowest that is free. Thread-safe: each call is atomic.
+
+    What takes a lane starts after that, and what gives it back has ended before, so nothing on a lane overlaps.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._free: list[int] = []
+        self._next = count(1)
+        self.name = name
+
+    def take(self) -> int:
+        """Take a free lane."""
+        try:
+            return heapq.heappop(self._free)
+        except IndexError:
+            return next(self._next)
+
+    def give_back(self, lane: int) -> None:
+        """Release a lane."""
+        heapq.heappush(self._free, lane)
+
+
+@dataclass(eq=False, slots=True)
+class _Request:
+    """A request, which ends with a call: as the callback of its future."""
+
+    timeline: TimelineFile
+    asked: AskedRequest
+    lane: int
+    start: float
+    end: float = 0.0
+    future: Future[Any] | None = None
+
+    def __call__(self, future: Future[Any]) -> None:
+        self.end = time.perf_counter()
+        self.future = future
+        self.timeline.ended(self, REQUESTS)
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """A call of a function, which ends with a call."""
+
+    timeline: TimelineFile
+    begun: BegunCall
+    lane: int
+    start: float
+    end: float = 0.0
+    error: BaseException | None = None
+    is_over: bool = False
+
+    def __call__(self, error: BaseException | None) -> None:
+        self.end = time.perf_counter()
+        self.error = error
+        self.is_over = True
+        self.timeline.ended(self, TOOLS)
+
+
+@dataclass(eq=False, slots=True)
+class _Steps:
+    """The steps of an engine until the end of the run."""
+
+    timeline: TimelineFile
+
+    def __call__(self, step: ObservedStep | None) -> None:
+        self.timeline.step(self, step)
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanBegun:
+    plan: Plan
+    number: int
+
+
+_Record = _PlanBegun | _Request | _Call | ObservedStep
+
+
+@dataclass(slots=True)
+class _Text:
+    """Makes text of records: each event is a line that ends with a comma. Times count from ``origin``, in microseconds.
+
+    ``places`` holds for each op of the plans the fields that name it: plan, number of the op in it, wave.
+    """
+
+    origin: float
+    places: dict[Op, str] = field(default_factory=dict[Op, str])
+    named: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    counts: dict[int, int] = field(default_factory=lambda: dict.fromkeys((REQUESTS, TOOLS, ENGINE), 0))
+
+    def head(self, header: Mapping[str, Any]) -> Iterator[str]:
+        """The first events."""
+        yield f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"{FORMAT}","args":{json.dumps(header)}}},\n'
+        for process, name in ((REQUESTS, "requests"), (TOOLS, "tools"), (ENGINE, "engine")):
+            yield _name(process, 0, "process_name", name)
+        yield _name(ENGINE, 1, "thread_name", "steps")
+
+    def end(self, now: float) -> str:
+        """The last event, and the end of the file."""
+        args = {
+            "requests": self.counts[REQUESTS],
+            "tools": self.counts[TOOLS],
+            "steps": self.counts[ENGINE],
+            "ended": self._micros(now),
+        }
+        return f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"end","args":{json.dumps(args)}}}\n]\n'
+
+    def of(self, record: _Record) -> Iterator[str]:
+        """The events of a record."""
+        if isinstance(record, _Request):
+            yield from self._request(record)
+        elif isinstance(record, ObservedStep):
+            yield self._step(record)
+        elif isinstance(record, _Call):
+            yield from self._call(record)
+        else:
+            self._enter(record)
+            args = (
+                f'{{"plan":{record.number},"name":{_quoted(record.plan.name)},"digest":"{plan_digest(record.plan)}"}}'
+            )
+            yield f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"plan","args":{args}}},\n'
+
+    def _enter(self, begun: _PlanBegun) -> None:
+        for number, (op, wave) in enumerate(begun.plan.op_waves().items()):
+            self.places[op] = f',"plan":{begun.number},"at":{number},"wave":{wave}'
+
+    def _micros(self, seconds: float) -> int:
+        return int((seconds - self.origin) * 1e6)
+
+    def _lane(self, process: int, lane: int, name: str) -> str:
+        if (process, lane) in self.named:
+            return ""
+        self.named.add((process, lane))
+        return _name(process, lane, "thread_name", f"{name} {lane}")
+
+    def _request(self, record: _Request) -> Iterator[str]:
+        self.counts[REQUESTS] += 1
+        asked, micros = record.asked, self._micros
+        kind, op, op_id, row, number, ready, held = asked
+        start, end = micros(record.start), micros(record.end)
+        result, timing = _result(record.future)
+        place = "" if op is None else self.places[op]
+        args = f'"row":{"null" if row is None else row},"sample":{number}{place},"ready":{micros(ready)}{result}'
+        waited = "limit" if held else None
+        phases = ""
+        if timing is not None:
+            args += f',"computed":{timing.computed_tokens}'
+            marks = [mark for mark in (timing.admitted, timing.first_token) if mark is not None]
+            points = [start, *(min(max(micros(mark), start), end) for mark in marks), end]
+            for name, point in zip(("admitted", "first"), points[1:-1], strict=False):
+                args += f',"{name}":{point}'
+            names = ("queue", "prefill", "decode") if marks else ()
+            head = f'{{"ph":"X","pid":{REQUESTS},"tid":{record.lane},"ts":'
+            for name, begin, over in zip(names, points, points[1:], strict=False):
+                phases += f'{head}{begin},"dur":{over - begin},"name":"{name}","cat":"phase"}},\n'
+            longer = timing.admitted is None or timing.admitted - record.start >= record.start - ready
+            waited = timing.obstacle if timing.obstacle is not None and (longer or not held) else waited
+        if waited is not None:
+            args += f',"wait":"{waited}"'
+        yield self._lane(REQUESTS, record.lane, "request")
+        yield (
+            f'{{"ph":"X","pid":{REQUESTS},"tid":{record.lane},"ts":{start},"dur":{end - start},'
+            f'"name":{_quoted(op_id)},"cat":"{kind}","args":{{{args}}}}},\n{phases}'
+        )
+
+    def _call(self, record: _Call) -> Iterator[str]:
+        self.counts[TOOLS] += 1
+        name, op, op_id, row, line, early = record.begun
+        start, end = self._micros(record.start), self._micros(record.end)
+        args = f'"row":{"null" if row is None else row}{"" if op is None else self.places[op]}'
+        args += "" if op_id is None else f',"op":{_quoted(op_id)}'
+        args += "" if line is None else f',"line":{line}'
+        args += ',"early":true' if early else ""
+        if record.error is not None:
+            args += f',"error":{_quoted(type(record.error).__name__)}'
+        args += "" if record.is_over else ',"unfinished":true'
+        yield self._lane(TOOLS, record.lane, "tool")
+        yield (
+            f'{{"ph":"X","pid":{TOOLS},"tid":{record.lane},"ts":{start},"dur":{end - start},'
+            f'"name":{_quoted(name)},"cat":"tool","args":{{{args}}}}},\n'
+        )
+
+    def _step(self, step: ObservedStep) -> str:
+        self.counts[ENGINE] += 1
+        start, end = self._micros(step.start), self._micros(step.end)
+        return (
+            f'{{"ph":"X","pid":{ENGINE},"tid":1,"ts":{start},"dur":{end - start},"name":"step","cat":"step","args":'
+            f'{{"rows":{step.rows},"prefill":{step.prefilled},"running":{step.running},"waiting":{step.waiting},'
+            f'"found":{step.found},"evicted":{step.evicted},"preempted":{step.preempted}}}}},\n'
+            f'{{"ph":"C","pid":{ENGINE},"tid":1,"ts":{end},"name":"sequences","args":'
+            f'{{"running":{step.running},"waiting":{step.waiting}}}}},\n'
+        )
+
+
+def _result(future: Future[Any] | None) -> tuple[str, Timing | None]:
+    """The fields of the end of a request, and its times; without a future it did not end."""
+    if future is None:
+        return ',"unfinished":true', None
+    error = None if future.cancelled() else future.exception()
+    if future.cancelled() or error is not None:
+        name = "CancelledError" if error is None else type(error).__name__
+        text, usage = f',"error":{_quoted(name)}', error.usage if isinstance(error, LmcError) else None
+        if usage is not None:
+            text += f',"prompt":{usage.prompt_tokens},"cached":{usage.cached_tokens}'
+            text += f',"generated":{usage.generated_tokens}'
+        return text, error.timing if isinstance(error, LmcError) else None
+    answer = cast(Generation | Score | Pin, future.result())
+    if isinstance(answer, Generation):
+        return (
+            f',"prompt":{answer.prompt_tokens},"cached":{answer.cached_tokens}'
+            f',"generated":{answer.generated_tokens},"finish":"{answer.finish_reason}"',
+            answer.timing,
+        )
+    prompt = answer.prompt_tokens if isinstance(answer, Score) else answer.length
+    return f',"prompt":{prompt},"cached":{answer.cached_tokens}', answer.timing
+
+
+def _name(process: int, thread: int, what: str, name: str) -> str:
+    return f'{{"ph":"M","pid":{process},"tid":{thread},"ts":0,"name":"{what}","args":{{"name":"{name}"}}}},\n'
+
+
+def _shown(path: str) -> str:
+    """A path as it is named; of an absolute one, the part below the current folder or the name alone."""
+    named, folder = Path(path), Path.cwd()
+    if not named.is_absolute():
+        return path
+    return named.relative_to(folder).as_posix() if named.is_relative_to(folder) else named.name

@@ -1,0 +1,89 @@
+"""``lmc run --timeline``: the file it writes, and the files it refuses."""
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.driver.timelines import read
+
+TOY = ("--model", "toy")
+
+
+def rows(folder: Path, *entries: dict[str, object]) -> str:
+    (folder / "rows.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    return "rows.jsonl"
+
+
+def test_a_run_is_recorded_beside_its_rows(lmc, program: str, tmp_path: Path):
+    data = rows(tmp_path, {"essay": "a"}, {"essay": "bad"}, {"essay": "c"})
+    said = lmc("run", f"{program}:judge", "--input", data, "-o", "out.jsonl", "--timeline", "t.json", *TOY)
+    assert said.code == 1
+    found = read(tmp_path / "t.json")
+    assert (found.header.program, found.header.target, found.header.input) == ("judge", "toy", data)
+    record = json.loads((tmp_path / "out.jsonl.meta.json").read_text())
+    assert (found.header.sources, found.header.rows) == (record["sources"], record["rows"])
+    lines = [json.loads(line)["usage"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    for name in ("prompt", "generated"):
+        requests = [each for each in found.requests if each.kind != "prefill"]
+        assert sum(getattr(each, name) or 0 for each in requests) == sum(usage[f"{name}_tokens"] for usage in lines)
+
+
+def test_a_single_run_and_a_saved_plan_are_recorded(lmc, program: str, tmp_path: Path):
+    assert lmc("run", f"{program}:judge", "essay=x", "--timeline", "t.json", *TOY).code == 0
+    one = read(tmp_path / "t.json")
+    assert (one.header.input, one.header.rows, {each.row for each in one.requests}) == (None, None, {None, 0})
+    assert lmc("compile", f"{program}:quiet", "--emit", "plan", "-o", "plan.json", *TOY).code == 0
+    data = rows(tmp_path, {"topic": "a"}, {"topic": "b"})
+    assert lmc("run", "plan.json", "--input", data, "--timeline", "t.json", "-o", "o.jsonl", *TOY).code == 0
+    found = read(tmp_path / "t.json")
+    assert list(found.header.sources) == ["plan"]
+    assert sorted(each.row for each in found.requests if each.row is not None) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("path", "cause"),
+    [
+        ("rows.jsonl", "rows.jsonl is the input, which would be gone"),
+        ("cli_program.py", "cli_program.py is the program, which would be gone"),
+        ("out.jsonl", "--timeline out.jsonl is a file of rows"),
+        ("out.jsonl.meta.json", "--timeline out.jsonl.meta.json is a file of rows"),
+        ("profile.json", "--timeline profile.json is the file of --profile-generate"),
+        ("no/t.json", "no/t.json can't be written: No such file or directory"),
+        (".", ". can't be written: Is a directory"),
+    ],
+)
+def test_a_file_that_can_not_take_it_is_refused(lmc, program: str, tmp_path: Path, path: str, cause: str):
+    data = rows(tmp_path, {"topic": "a"})
+    said = lmc(
+        *("run", f"{program}:quiet", "--input", data, "-o", "out.jsonl", "--profile", "profile.json"),
+        *("--timeline", path, *TOY),
+    )
+    assert said.code == 2
+    assert said.err.startswith(f"error: {cause}")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_full_disk_is_one_note(lmc, program: str, tmp_path: Path):
+    data = rows(tmp_path, {"topic": "a"})
+    said = lmc("run", f"{program}:quiet", "--input", data, "-o", "out.jsonl", "--timeline", "/dev/full", *TOY)
+    assert said.code == 0
+    assert said.err.count("/dev/full can't be written any further: No space left on device; the timeline ends") == 1
+    assert (tmp_path / "out.jsonl").read_text()
+
+
+def test_a_run_that_is_interrupted_completes_its_timeline(start, program: str, tmp_path: Path):
+    data = rows(tmp_path, {"seconds": 60.0}, {"seconds": 0.0})
+    process = start("run", f"{program}:slow", "--input", data, "-o", "out.jsonl", "--timeline", "t.json", *TOY)
+    end = time.monotonic() + 60
+    while not (tmp_path / "out.jsonl").is_file():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    found = read(tmp_path / "t.json")
+    assert sorted((each.row, each.unfinished) for each in found.tools) == [(0, True), (1, False)]
+    assert sorted(each.row or 0 for each in found.requests) == [0, 1]
