@@ -53,9 +53,11 @@ from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition, definition_of
 from lmc.frontend.source.region_ids import with_region_ids
 from lmc.frontend.tools.reachability import changeable
+from lmc.ir.analysis import called_hosts
 from lmc.ir.builder import Builder
 from lmc.ir.builtins import structure
-from lmc.ir.core import Block, Constraint, Effect, Value, walk
+from lmc.ir.builtins.live import hosts_of
+from lmc.ir.core import Block, Constraint, Effect, HostFunction, Value, walk
 from lmc.ir.dialects.core_ops import BreakOp, ReturnOp, SamplingOp
 from lmc.ir.errors import CaptureError, LmcError, Location, VerifyError
 from lmc.ir.module import Function, Module
@@ -192,12 +194,12 @@ class _Capture:
             self.function.name,
             (Function(self.function.name, block),),
             self._used_constraints(block),
-            tuple(graph.hosts.symbols.values()),
+            self._used_hosts(block),
         )
         return Captured(
             self.function.template or self.function,
             module,
-            graph.hosts.callables,
+            {host.name: graph.hosts.callables[host.name] for host in module.hosts},
             tuple(breaks),
             self.shape,
             tuple(graph.value_guards),
@@ -229,6 +231,14 @@ class _Capture:
         """The constraints of generations that stayed: one that was given up may have no meaning."""
         used = {op.constraint for op in walk((block,)) if isinstance(op, SamplingOp)}
         return tuple(constraint for constraint in self.graph.constraints.values() if constraint.name in used)
+
+    def _used_hosts(self, block: Block) -> tuple[HostFunction, ...]:
+        """The host functions that calls and breaks name: others are left of interpretations that were given up."""
+        used = called_hosts(block)
+        for op in walk((block,)):
+            if isinstance(op, BreakOp):
+                used |= hosts_of(op.record, len(op.values))
+        return tuple(host for host in self.graph.hosts.symbols.values() if host.name in used)
 
     def _interpret(self, definition: Definition) -> None:
         machine = self.machine

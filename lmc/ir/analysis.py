@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from lmc.ir.core import Block, Effect, Op, Value, walk
+from lmc.ir.dialects.core_ops import HostCallOp
 from lmc.ir.dialects.regions import RegionOp, effects_of
 from lmc.ir.ordering import Objects, objects_of, uses, waits_of
 from lmc.ir.printer import print_op, print_string, print_value
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 
 Waits = Sequence[Sequence[int]]
 Cost = TypeVar("Cost", int, float)
+
+
+def called_hosts(block: Block) -> set[str]:
+    """Return the names of the host functions that ops of ``block`` call. A break may name others."""
+    return {op.host for op in walk((block,)) if isinstance(op, HostCallOp)}
 
 
 def earliest_starts(costs: Sequence[Cost], waits: Waits) -> list[Cost]:

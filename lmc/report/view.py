@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from lmc.ir.analysis import called_hosts
 from lmc.ir.core import Op, walk
 from lmc.ir.dialects.core_ops import PrefillOp
 from lmc.ir.module import Module
@@ -113,6 +114,7 @@ def _program(given: Given, costs: Costs, stages: Stages) -> ProgramView:
     module = given.steps[-1].module
     prefills = Counter(each.op.scope for each in stages.ops if isinstance(each.op, PrefillOp))
     remarks = [remark for step in given.steps for remark in step.remarks if remark.kind == "applied"]
+    called = called_hosts(module.main.body)
     return ProgramView(
         name=visible(module.name),
         parameters={visible(value.name): visible(str(value.type)) for value in module.main.parameters},
@@ -128,7 +130,7 @@ def _program(given: Given, costs: Costs, stages: Stages) -> ProgramView:
         captured_ops=None if given.comparison else _op_count(given.steps[0].module),
         target=None if given.target is None else visible(given.target),
         level=given.level,
-        host_functions={visible(host.name): host.effect.value for host in module.hosts},
+        host_functions={visible(host.name): host.effect.value for host in module.hosts if host.name in called},
     )
 
 

@@ -12,6 +12,7 @@ from lmc.driver.notebook import compiled_html
 from lmc.frontend.breaks import Break
 from lmc.frontend.program.variants import Captured
 from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.analysis import called_hosts
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Op, walk
 from lmc.ir.dialects.core_ops import PrefillOp
@@ -90,6 +91,7 @@ def summary(compiled: Compiled) -> dict[str, Any]:
     prefixes = Counter(op.scope for op in after if isinstance(op, PrefillOp))
     regions = Counter(type(op) for op in after)
     applied = [remark for remark in compiled.remarks if remark.kind == "applied"]
+    called = called_hosts(compiled.module.main.body)
     return {
         "program": compiled.module.name,
         "target": compiled.target.spec,
@@ -105,7 +107,7 @@ def summary(compiled: Compiled) -> dict[str, Any]:
             "calls": sum(remark.saved_calls for remark in applied),
             "steps": sum(remark.saved_steps for remark in applied),
         },
-        "host_functions": {host.name: host.effect.value for host in compiled.module.hosts},
+        "host_functions": {host.name: host.effect.value for host in compiled.module.hosts if host.name in called},
         "remarks": [_remark(remark) for remark in compiled.remarks],
         "breaks": [
             {"location": _text(entry.location), "cause": entry.cause, "remedy": entry.remedy}

@@ -163,11 +163,22 @@ def _in_rounds(machine: Machine, key: Any, rounds: Callable[[], None], counted: 
         if depth < depths.rounds:
             counted()
         else:
-            machine.attempt(counted, until_too_deep, CaptureBreak)
+            machine.attempt(by_index, until_too_deep, CaptureBreak)
+
+    def by_index() -> None:
+        try:
+            counted()
+        except CaptureBreak as stop:
+            depths.reason = stop.reason
+            raise
 
     def until_too_deep() -> None:
         depths.counted = min(depth, depths.counted)
-        machine.attempt(rounds, counted, NotKnownError)
+        around, machine.ends.not_counted = machine.ends.not_counted, depths.reason
+        try:
+            machine.attempt(rounds, counted, NotKnownError)
+        finally:
+            machine.ends.not_counted = around
 
     if depth >= depths.counted:
         until_too_deep()

@@ -53,7 +53,12 @@ def execute(machine: Machine, body: Sequence[ast.stmt], end: Callable[[], None] 
 def reason_of(machine: Machine, stop: BaseException) -> Break:
     """Return what the user reads about the end of a capture."""
     if isinstance(stop, CaptureBreak):
-        return stop.reason
+        inner = machine.ends.not_counted
+        if not isinstance(stop, TooDeepBreak) or inner is None:
+            return stop.reason
+        where = "" if inner.location is None else f" in line {inner.location.line}"
+        cause = f"{stop.reason.cause}; as one loop its rounds can't be captured, since{where} {inner.cause}"
+        return Break(stop.reason.location, cause, inner.remedy)
     if isinstance(stop, MadeError):
         error = stop.error
         own = error if isinstance(error, LmcError) else None

@@ -80,11 +80,13 @@ class Within:
 class Depths:
     """From how many blocks on in each other the rounds of a loop can't be interpreted one by one, nor by a run's index.
 
-    It is kept where the interpretation begins again: a loop in rounds of another one tries each way once.
+    It is kept where the interpretation begins again: a loop in rounds of another one tries each way once. ``reason`` is
+    why a run's index does not do.
     """
 
     rounds: int = sys.maxsize
     counted: int = sys.maxsize
+    reason: Break | None = None
 
 
 @dataclass(eq=False)
@@ -99,7 +101,8 @@ class Ends:
     whatever the run gives where it comes to an op, by a value that the op gives or names, or to a break.
     ``forms`` are the spelt-out forms of control flow in which it can't be captured, by the reason. ``stop_before`` says
     where the caller of the capture wants a break. ``in_rounds`` is the number of loops under way that can begin again
-    as loops of the run: ``TooDeepBreak`` goes out to them. ``depths`` is what is known of those, by node and length.
+    as loops of the run: ``TooDeepBreak`` goes out to them. ``depths`` is what is known of those, by node and length,
+    ``not_counted`` the reason of the innermost one that has to be interpreted round by round.
     """
 
     root: Ref = field(default_factory=lambda: Ref(0))
@@ -112,6 +115,7 @@ class Ends:
     stop_before: Callable[[ast.stmt | None], bool] | None = None
     in_rounds: int = 0
     depths: defaultdict[Any, Depths] = field(default_factory=lambda: defaultdict(Depths))
+    not_counted: Break | None = None
 
 
 @dataclass(eq=False)
