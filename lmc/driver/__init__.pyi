@@ -1,5 +1,12 @@
 # The names of the driver that its clients use. lmc.driver loads the module of each on its first use.
-from .commands import grammar as grammar, opt as opt, schedule as schedule, simulate as simulate, view as view
+from .commands import (
+    grammar as grammar,
+    opt as opt,
+    schedule as schedule,
+    serve as serve,
+    simulate as simulate,
+    view as view,
+)
 from .compile import compiled as compiled
 from .saved import artifacts as artifacts
 from .batch.batch_rows import batch_arguments as batch_arguments

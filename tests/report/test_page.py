@@ -12,7 +12,7 @@ import pytest
 from lmc import driver
 from lmc.driver.commands.view import CompiledView, Room
 from lmc.report.model import to_json
-from lmc.report.page import SCRIPTS, STATIC, page
+from lmc.report.page import LIVE, SAVED, SCRIPTS, STATIC, page
 from tests.project.layers import REPOSITORY
 from tests.report.programs import compiled_view
 from tests.report.test_safety import HOSTILE, module_of
@@ -94,7 +94,12 @@ def test_a_name_is_the_title(tmp_path: Path) -> None:
 def test_the_page_names_no_other_place() -> None:
     """No file of the page's own refers to the network, or reads a text as HTML or code."""
     own = {path.name: path.read_text("utf-8") for path in STATIC.iterdir() if path.name != "vendor.js"}
-    assert {f"{name}.js" for name in SCRIPTS} | {"page.html", "page.css", "view.d.ts", "vendor.d.ts"} == set(own)
+    assert {f"{name}.js" for name in (*SCRIPTS, *SAVED, *LIVE)} | {
+        "page.html",
+        "page.css",
+        "view.d.ts",
+        "vendor.d.ts",
+    } == set(own)
     for name, text in own.items():
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|url\((?!#)|@import|fetch\(|XMLHttpRequest", text), (
             name

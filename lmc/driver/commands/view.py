@@ -1,4 +1,4 @@
-"""Compiled programs as data, graphs and text: the implementation of ``lmc viz`` and of ``lmc compile --emit tree``."""
+"""Compiled programs as data, graphs and text: the work of ``lmc viz``, ``lmc view`` and ``lmc compile --emit tree``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from lmc.backend.lower import lower
 from lmc.backend.plan import Plan
@@ -23,6 +24,7 @@ from lmc.driver.commands.opt import context_for
 from lmc.driver.commands.schedule import HOLDS_ALL, schedule_rows
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.compile.view_data import measured_ops, prompt_lengths, shown_file, shown_files
+from lmc.driver.errors import UsageError
 from lmc.driver.programs import load_program
 from lmc.driver.run.start import Arguments
 from lmc.driver.saved.artifacts import read_module
@@ -46,10 +48,13 @@ from lmc.report.page import page
 from lmc.report.tree import tree
 from lmc.report.view import view_of
 
-__all__ = ["FORMATS", "CompiledView", "Room", "compare", "of_compiled", "run", "tree_text"]
+__all__ = ["FORMATS", "CompiledView", "Room", "compare", "kind_of", "of_compiled", "run", "tree_text"]
 
 FORMATS: Mapping[str, Callable[[CompiledView], str]] = {"html": page, "json": to_json, "mermaid": mermaid, "dot": dot}
 """The forms of a view."""
+Kind = Literal["program", "module", "plan", "timeline"]
+_BEGINNING = 1_000
+"""Bytes of a file by which its kind is recognized."""
 PREFILL_TOKENS = 512
 """Prompt tokens that a simulation computes in a step: the default of ``lmc simulate``."""
 
@@ -61,6 +66,11 @@ def run(
 
     Nothing is run. ``fixed`` are KEY=VALUE. Raises as ``lmc compile`` and ``lmc schedule`` do.
     """
+    kind = kind_of(name)
+    if kind == "timeline":
+        raise UsageError(
+            f"{name} is a timeline, which is no program", remedy="name the program, or its saved plan (.json, .lmir)"
+        )
     with _recorded_warnings() as hints:
         if is_saved(name):
             found = _of_saved(name, given, fixed, data, room)
@@ -68,6 +78,21 @@ def run(
             found = _of_program(name, given, fixed, data, room)
     own = [(text, place) for text, place in hints if place is not None and place.file in found.files]
     return view_of(replace(found, hints=own, redact=redact))
+
+
+def kind_of(name: str) -> Kind:
+    """Return the kind of what a command line names: by the end of its name, then by its beginning."""
+    if not is_saved(name):
+        return "program"
+    if name.endswith(".lmir"):
+        return "module"
+    try:
+        with Path(name).open("rb") as file:
+            beginning = file.read(_BEGINNING)
+    except OSError:  # whoever reads it says so
+        return "plan"
+    is_timeline = beginning.lstrip().startswith(b"[") or b'"traceEvents"' in beginning
+    return "timeline" if is_timeline else "plan"
 
 
 def of_compiled(compiled: Compiled) -> CompiledView:

@@ -26,9 +26,27 @@ const KINDS = [
 ];
 
 class Colours {
-  /** @param {ProgramData} data */
-  constructor(data) {
-    const calls = [...data.calls.values()];
+  /** @param {Session} session */
+  constructor(session) {
+    this.session = session;
+    this.style = getComputedStyle(document.documentElement);
+    /** @type {Map<string, Colour>} */
+    this.kinds = new Map();
+    /** @type {Colour[]} */
+    this.steps = [];
+    /** The modes for which there are data. @type {ColourMode[]} */
+    this.modes = [];
+    this.load();
+    this.mode = this.modes[0];
+    this.read();
+    session.on(["data"], () => {
+      this.load();
+      this.choose(this.mode.name);
+    });
+  }
+
+  load() {
+    const calls = [...this.session.data.calls.values()];
     const hasPlan = calls.some((call) => call.planned);
     /** @type {ColourMode[]} */
     const all = [
@@ -54,16 +72,7 @@ class Colours {
       },
       { name: "seconds", title: "Seconds, measured", value: (call) => call.measured?.seconds, text: (value) => `${number(value)} s` },
     ];
-    /** The modes for which there are data. */
     this.modes = all.filter((mode) => mode.value === undefined || calls.some((call) => mode.value?.(call)));
-    this.mode = this.modes[0];
-    this.data = data;
-    this.style = getComputedStyle(document.documentElement);
-    /** @type {Map<string, Colour>} */
-    this.kinds = new Map();
-    /** @type {Colour[]} */
-    this.steps = [];
-    this.read();
   }
 
   /** Reads the colours of the theme. */
@@ -100,7 +109,7 @@ class Colours {
   /** The largest value of a call in the mode. */
   get largest() {
     const { value } = this.mode;
-    return value === undefined ? 0 : Math.max(0, ...[...this.data.calls.values()].map((call) => value(call) ?? 0));
+    return value === undefined ? 0 : Math.max(0, ...[...this.session.data.calls.values()].map((call) => value(call) ?? 0));
   }
 
   /**
@@ -115,7 +124,7 @@ class Colours {
     if (value === undefined) return /** @type {Colour} */ (this.kinds.get(kind));
     let found = -1;
     for (const key of keys) {
-      const call = this.data.calls.get(key);
+      const call = this.session.data.calls.get(key);
       if (call !== undefined) found = Math.max(found, value(call) ?? -1);
     }
     if (found < 0) return { fill: this.variable("back"), line: this.variable("line"), text: this.variable("text") };

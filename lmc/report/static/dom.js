@@ -92,7 +92,8 @@ function announce(text) {
 }
 
 /**
- * Adds many children without holding the page up: `step` of them in each frame.
+ * Replaces the children by many others without holding the page up: `step` of them in each frame, but at once all down
+ * to the end of what is in view, so that a scrolled list stays where it is.
  * @param {HTMLElement} parent
  * @param {number} count
  * @param {number} step
@@ -101,14 +102,17 @@ function announce(text) {
  */
 function fill(parent, count, step, make, isCurrent) {
   let next = 0;
-  const more = () => {
+  const more = (/** @type {number} */ size) => {
     if (!isCurrent()) return;
     const part = document.createDocumentFragment();
-    for (const stop = Math.min(next + step, count); next < stop; next++) part.append(make(next));
+    for (const stop = Math.min(next + size, count); next < stop; next++) part.append(make(next));
     parent.append(part);
-    if (next < count) setTimeout(more);
+    if (next < count) setTimeout(() => more(step));
   };
-  more();
+  const box = parent.closest(".scroll");
+  const inView = box?.scrollTop ? (parent.childElementCount * (box.scrollTop + box.clientHeight)) / box.scrollHeight : 0;
+  parent.replaceChildren();
+  more(Math.ceil(inView) + step);
 }
 
 /**

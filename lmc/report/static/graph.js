@@ -22,7 +22,9 @@ class Graph {
     this.session = session;
     this.colours = colours;
     this.labels = new Labels(session);
-    this.layout = new Layout(session.data, session.parts, (part) => this.labels.sizeOf(part));
+    this.layout = this.newLayout(new Worker_());
+    /** The tree that is drawn: until other data are laid out, it is that of the data before. @type {Parts | undefined} */
+    this.drawn = undefined;
     /** @type {Map<string, Spot>} */
     this.spots = new Map();
     /** @type {Map<string, Points>} */
@@ -42,9 +44,15 @@ class Graph {
       hideEdgesOnViewport: false,
     });
     this.isFitted = false;
+    /** The node that keeps its place, and where it is. @type {{id: string, spot: Spot} | undefined} */
+    this.held = undefined;
     /** Counts requests for a layout; an earlier one that ends later is left out. */
     this.turn = 0;
     this.listen();
+    session.on(["data"], () => {
+      this.layout = this.newLayout(this.layout.worker);
+      void this.arrange();
+    });
     session.on(["stage"], () => this.draw());
     session.on(["open"], () => void this.arrange());
     session.on(["selection"], () => this.showSelection());
@@ -53,6 +61,12 @@ class Graph {
       this.cy.style(this.style());
       this.draw();
     });
+  }
+
+  /** @param {Worker_} worker */
+  newLayout(worker) {
+    const { data, parts } = this.session;
+    return new Layout(worker, data, parts, (part) => this.labels.sizeOf(part));
   }
 
   listen() {
@@ -119,7 +133,7 @@ class Graph {
    */
   choose(id) {
     const found = this.visible.get(id);
-    if (found === undefined) return;
+    if (found === undefined || this.drawn !== this.session.parts) return;
     const { part } = found;
     this.session.select(part.kind === "op" || part.kind === "region" ? [part.key] : found.keys);
     this.chosen = id;
@@ -128,10 +142,37 @@ class Graph {
 
   /** @param {string} id */
   toggle(id) {
-    if (this.visible.get(id)?.part.isGroup) {
-      this.keep = id;
-      this.session.toggle(id);
+    const spot = this.spots.get(id);
+    if (spot === undefined || !this.visible.get(id)?.part.isGroup || this.drawn !== this.session.parts) return;
+    this.held = { id, spot };
+    this.session.toggle(id);
+  }
+
+  /**
+   * Holds the nodes in their places on the screen while other data are laid out: the chosen one, else the one in the
+   * middle of those that the other data have.
+   * @param {(part: Part) => Part | undefined} other returns the same part in the other data
+   */
+  hold(other) {
+    const { x1, x2, y1, y2 } = this.cy.extent();
+    const far = (/** @type {Spot} */ spot) => Math.hypot(spot.x - (x1 + x2) / 2, spot.y - (y1 + y2) / 2);
+    const current = this.current();
+    /** @type {Part | undefined} */
+    let chosen;
+    this.held = undefined;
+    let least = Infinity;
+    for (const { id, part, isOpen } of this.visible.values()) {
+      const spot = /** @type {Spot} */ (this.spots.get(id));
+      const distance = id === current ? -1 : far(spot);
+      if ((isOpen && id !== current) || distance >= least) continue;
+      const same = other(part);
+      if (id === current) chosen = same;
+      if (same === undefined) continue;
+      least = distance;
+      this.held = { id: same.id, spot };
     }
+    this.chosen = chosen?.id;
+    this.wanted = undefined;
   }
 
   /** @param {number} factor */
@@ -188,18 +229,19 @@ class Graph {
     this.session.changed("open");
   }
 
-  /** Lays out what is open, and draws it. The node that was toggled keeps its place on the screen. */
+  /** Lays out what is open, and draws it. The node that is held keeps its place on the screen. */
   async arrange() {
     const turn = ++this.turn;
-    const keep = this.keep;
-    this.keep = undefined;
+    const { parts } = this.session;
     const { spots, routes } = await this.layout.place(new Set(this.session.open));
     if (turn !== this.turn) return;
-    const before = keep === undefined ? undefined : this.spots.get(keep);
     this.spots = spots;
     this.routes = routes;
+    this.drawn = parts;
     this.draw();
-    const after = keep === undefined ? undefined : spots.get(keep);
+    const before = this.held?.spot;
+    const after = spots.get(this.held?.id ?? "");
+    this.held = undefined;
     if (before !== undefined && after !== undefined) {
       const zoom = this.cy.zoom();
       const top = (/** @type {Spot} */ spot) => spot.y - spot.height / 2;
@@ -213,6 +255,7 @@ class Graph {
   /** Draws what the shown stage has of the parts that are laid out. */
   draw() {
     const { session, spots } = this;
+    if (this.drawn !== session.parts) return;
     const shown = session.data.shown(session.stage);
     const marks = session.data.marks(session.stage);
     /** The visible part of each op. @type {Map<string, string>} */

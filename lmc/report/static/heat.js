@@ -19,25 +19,37 @@ class Heat {
     this.box = byId("heat");
     this.detail = byId("heat-detail");
     /** @type {number[][]} */
-    this.children = plan.prompts.map(() => []);
+    this.children = [];
     /** @type {number[]} */
+    this.roots = [];
+    /** The part at which the prompts of each call end. @type {Map<string, number[]>} */
+    this.ends = new Map();
+    this.chosen = 0;
+    this.width = 0;
+    this.load(plan);
+    session.on(["selection"], () => this.mark());
+    new ResizeObserver(() => this.draw()).observe(this.box);
+    this.box.addEventListener("pointerover", (event) => this.onPart(event, (index) => this.describe(index)));
+    this.box.addEventListener("click", (event) => this.onPart(event, (index) => this.choose(index)));
+    this.box.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  /** @param {lmc.BatchPlan} plan */
+  load(plan) {
+    this.plan = plan;
+    this.children = plan.prompts.map(() => []);
     this.roots = [];
     for (const [index, node] of plan.prompts.entries()) {
       if (node.parent === undefined || node.parent === null) this.roots.push(index);
       else this.children[node.parent].push(index);
     }
-    /** The part at which the prompts of each call end. @type {Map<string, number[]>} */
     this.ends = new Map();
     for (const [index, node] of plan.prompts.entries()) {
       for (const key of Object.keys(node.ends ?? {})) this.ends.set(key, [...(this.ends.get(key) ?? []), index]);
     }
     this.chosen = 0;
     this.width = 0;
-    session.on(["selection"], () => this.mark());
-    new ResizeObserver(() => this.draw()).observe(this.box);
-    this.box.addEventListener("pointerover", (event) => this.onPart(event, (index) => this.describe(index)));
-    this.box.addEventListener("click", (event) => this.onPart(event, (index) => this.choose(index)));
-    this.box.addEventListener("keydown", (event) => this.onKey(event));
+    this.detail.replaceChildren();
   }
 
   /**

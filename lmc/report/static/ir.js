@@ -10,7 +10,7 @@ class ModuleText {
     this.list = byId("ir-lines");
     this.turn = 0;
     this.isStale = true;
-    session.on(["stage"], () => {
+    session.on(["stage", "data"], () => {
       this.isStale = true;
       this.draw();
     });
@@ -60,7 +60,6 @@ class ModuleText {
     let next = 0;
     for (const line of lines) numbers.push("mark" in line && line.mark === "removed" ? null : next++);
     const turn = ++this.turn;
-    this.list.replaceChildren();
     const first = Math.min(...keys.keys());
     fill(
       this.list,

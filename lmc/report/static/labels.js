@@ -16,6 +16,7 @@ class Labels {
     this.context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
     /** @type {Map<string, Size>} */
     this.sizes = new Map();
+    session.on(["data"], () => this.sizes.clear());
   }
 
   /**

@@ -233,12 +233,13 @@ function besideEachOther(source, target) {
 
 class Layout {
   /**
+   * @param {Worker_} worker
    * @param {ProgramData} data
    * @param {Parts} parts
    * @param {(part: Part) => Size} sizeOf the size of a part that is not open
    */
-  constructor(data, parts, sizeOf) {
-    this.worker = new Worker_();
+  constructor(worker, data, parts, sizeOf) {
+    this.worker = worker;
     this.parts = parts;
     this.sizeOf = sizeOf;
     /** The edges between the children of each group. @type {Map<Part, Map<string, [string, string]>>} */

@@ -7,7 +7,7 @@ class Outline {
     this.graph = graph;
     this.list = byId("outline");
     this.turn = 0;
-    session.on(["stage", "open"], () => setTimeout(() => this.draw()));
+    session.on(["stage", "open", "data"], () => setTimeout(() => this.draw()));
     session.on(["selection"], () => this.mark());
     rove(this.list, ".item");
     this.list.addEventListener("click", (event) => {
@@ -59,7 +59,6 @@ class Outline {
     const turn = ++this.turn;
     const focused = this.focused;
     this.focused = undefined;
-    this.list.replaceChildren();
     fill(
       this.list,
       rows.length,

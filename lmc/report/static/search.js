@@ -26,7 +26,7 @@ class Search {
       event.preventDefault();
       this.input.focus();
     });
-    session.on(["stage"], () => this.find());
+    session.on(["stage", "data"], () => this.find());
     this.say();
   }
 

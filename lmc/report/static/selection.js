@@ -7,7 +7,7 @@ class SelectionPane {
   constructor(session) {
     this.session = session;
     this.box = byId("selection");
-    session.on(["selection", "stage"], () => this.draw());
+    session.on(["selection", "stage", "data"], () => this.draw());
     this.draw();
   }
 

@@ -1,20 +1,18 @@
 /** What the reader looks at: the stage of the slider, the selected ops, the open groups. */
 
-/** @typedef {"stage" | "selection" | "open" | "theme"} Change */
+/** @typedef {"data" | "stage" | "selection" | "open" | "theme"} Change */
+/** @typedef {{stage: number, selected: Set<string>, open: Set<string>}} Looked what of a program is looked at */
 
 class Session {
-  /**
-   * @param {ProgramData} data
-   * @param {Parts} parts
-   */
-  constructor(data, parts) {
+  /** @param {ProgramData} data */
+  constructor(data) {
     this.data = data;
-    this.parts = parts;
+    this.parts = new Parts(data);
     this.stage = data.last;
     /** @type {Set<string>} */
     this.selected = new Set();
     /** @type {Set<string>} */
-    this.open = parts.openAtFirst();
+    this.open = this.parts.openAtFirst();
     /** @type {Map<Change, (() => void)[]>} */
     this.listeners = new Map();
   }
@@ -30,6 +28,19 @@ class Session {
   /** @param {Change} change */
   changed(change) {
     for (const listener of this.listeners.get(change) ?? []) listener();
+  }
+
+  /**
+   * Shows other data: the program has changed.
+   * @param {ProgramData} data
+   * @param {Parts} parts
+   * @param {Looked} looked
+   */
+  replace(data, parts, looked) {
+    this.data = data;
+    this.parts = parts;
+    Object.assign(this, looked);
+    this.changed("data");
   }
 
   /** @param {number} stage */

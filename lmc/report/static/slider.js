@@ -4,11 +4,8 @@ class Slider {
   /** @param {Session} session */
   constructor(session) {
     this.session = session;
-    const { stages } = session.data.view;
     this.input = /** @type {HTMLInputElement} */ (byId("slider"));
-    this.input.max = String(stages.length - 1);
     this.input.addEventListener("input", () => session.show(Number(this.input.value)));
-    byId("slider-box").hidden = stages.length < 2;
     // The arrow keys move the slider wherever they have no other use.
     document.addEventListener("keydown", (event) => {
       if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
@@ -18,7 +15,7 @@ class Slider {
       event.preventDefault();
       session.show(session.stage + (event.key === "ArrowLeft" ? -1 : 1));
     });
-    session.on(["stage"], () => this.draw());
+    session.on(["stage", "data"], () => this.draw());
     this.draw();
   }
 
@@ -26,6 +23,8 @@ class Slider {
     const { session } = this;
     const { view } = session.data;
     const stage = view.stages[session.stage];
+    byId("slider-box").hidden = view.stages.length < 2;
+    this.input.max = String(session.data.last);
     const title = `${stage.name}, ${session.stage + 1} of ${view.stages.length}`;
     this.input.value = String(session.stage);
     this.input.setAttribute("aria-valuetext", `${title}: ${this.changes().join(", ")}`);

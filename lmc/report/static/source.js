@@ -9,11 +9,11 @@ class SourcePane {
     this.current = 0;
     /** The lines of a file that have ops. @type {{index: number, lines: Set<number>} | undefined} */
     this.known = undefined;
-    const { sources } = session.data.view;
-    for (const [index, source] of sources.entries()) {
-      this.chooser.append(make("option", { value: index }, source.file));
-    }
+    /** The file that is shown. */
+    this.file = "";
+    this.turn = 0;
     this.chooser.addEventListener("change", () => this.show(Number(this.chooser.value)));
+    session.on(["data"], () => this.load());
     session.on(["selection"], () => this.mark(true));
     session.on(["stage"], () => this.mark(false));
     document.addEventListener("show-line", (event) => {
@@ -29,9 +29,19 @@ class SourcePane {
       this.session.select(keysAt(this.session, { source: this.current, line }), { reveal: true });
       document.dispatchEvent(new CustomEvent("go-to-selection"));
     });
-    const heaviest = sources.findIndex((_, index) => (session.data.view.lines ?? []).some((cost) => cost.place.source === index));
+    this.load();
+  }
+
+  /** Shows the file that was shown, else the first one that has costs. */
+  load() {
+    const { sources, lines = [] } = this.session.data.view;
+    this.known = undefined;
+    this.chooser.replaceChildren(...sources.map((source, index) => make("option", { value: index }, source.file)));
     byId("source-pane").hidden = sources.length === 0;
-    if (sources.length > 0) this.show(Math.max(heaviest, 0), true);
+    if (sources.length === 0) return;
+    const before = sources.findIndex((source) => source.file === this.file);
+    const heaviest = sources.findIndex((_, index) => lines.some((cost) => cost.place.source === index));
+    this.show(before < 0 ? Math.max(heaviest, 0) : before, true);
   }
 
   /**
@@ -45,6 +55,7 @@ class SourcePane {
     this.chooser.value = String(index);
     const { view } = this.session.data;
     const source = view.sources[index];
+    this.file = source.file;
     const first = source.first ?? 1;
     const costs = new Map((view.lines ?? []).filter((cost) => cost.place.source === index).map((cost) => [cost.place.line, cost]));
     const largest = Math.max(0, ...[...costs.values()].map(weight));
@@ -59,18 +70,19 @@ class SourcePane {
     }
     for (const each of view.hints ?? []) add(each.place, make("div", { class: "note hint" }, make("strong", {}, "hint: "), each.message));
     const lines = source.lines ?? [];
-    this.list.replaceChildren();
+    const turn = ++this.turn;
+    const isCurrent = () => this.turn === turn;
     byId("source-none").hidden = lines.length > 0;
     if (lines.length === 0) {
       const all = [...new Set([...costs.keys(), ...notes.keys(), ...this.linesWithOps(index)])].sort((a, b) => a - b);
-      fill(this.list, all.length, 400, (at) => this.line(all[at], "", costs.get(all[at]), largest, notes.get(all[at])), () => this.current === index);
+      fill(this.list, all.length, 400, (at) => this.line(all[at], "", costs.get(all[at]), largest, notes.get(all[at])), isCurrent);
     } else {
       fill(
         this.list,
         lines.length,
         400,
         (at) => this.line(first + at, lines[at], costs.get(first + at), largest, notes.get(first + at)),
-        () => this.current === index,
+        isCurrent,
       );
     }
     setTimeout(() => this.mark(false));

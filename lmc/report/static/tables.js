@@ -31,7 +31,7 @@ class Table {
       make("th", { scope: "col" }, make("button", { type: "button", onclick: () => this.sort(index) }, column.title)),
     );
     const copy = make("button", { type: "button", onclick: () => this.copy(caption) }, "Copy as TSV");
-    box.append(
+    box.replaceChildren(
       make("p", {}, copy),
       make(
         "div",
@@ -66,7 +66,6 @@ class Table {
 
   draw() {
     const turn = ++this.turn;
-    this.body.replaceChildren();
     fill(
       this.body,
       this.rows.length,

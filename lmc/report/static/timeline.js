@@ -17,10 +17,10 @@ class Timeline {
    */
   constructor(session, plan) {
     this.session = session;
-    this.plan = plan;
     this.box = byId("timeline");
     this.canvas = /** @type {HTMLCanvasElement} */ (this.box.querySelector("canvas"));
-    this.end = plan.predicted_seconds || 1;
+    this.plan = plan;
+    this.end = 0;
     this.chosen = -1;
     /** The lane of each request. @type {number[]} */
     this.lanes = [];
@@ -28,10 +28,23 @@ class Timeline {
     this.rows = [];
     this.laneCount = 0;
     this.lane = LANE;
-    this.assignLanes();
+    this.load(plan);
     session.on(["selection", "theme"], () => this.draw());
     new ResizeObserver(() => this.draw()).observe(this.box);
     this.listen();
+  }
+
+  /** @param {lmc.BatchPlan} plan */
+  load(plan) {
+    this.plan = plan;
+    this.end = plan.predicted_seconds || 1;
+    this.chosen = -1;
+    this.brushed = undefined;
+    this.lanes = [];
+    this.rows = [];
+    this.laneCount = 0;
+    this.assignLanes();
+    for (const input of [this.input("time-from"), this.input("time-to")]) input.max = String(this.end);
   }
 
   /** Gives each row of the batch as many lanes as it has requests at one time. */
@@ -90,7 +103,6 @@ class Timeline {
       this.choose(to[event.key]);
     });
     const [from, to] = [this.input("time-from"), this.input("time-to")];
-    for (const input of [from, to]) input.max = String(this.end);
     byId("time-select").addEventListener("click", () => this.selectTime(Number(from.value), to.value === "" ? this.end : Number(to.value)));
   }
 

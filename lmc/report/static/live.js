@@ -1,0 +1,109 @@
+/**
+ * A page that `lmc view` serves: shows what the server sends, and keeps what is looked at. The data of the page say where
+ * to listen.
+ *
+ * A page in the background does not listen: a browser opens few connections to a server.
+ */
+
+/** @typedef {{place: string, message: string, trace: string}} Problem an error, in the words of `lmc compile` */
+
+class Live {
+  constructor() {
+    /** @type {{events: string, index: string | null}} */
+    const { events, index } = JSON.parse(byId("data").textContent ?? "");
+    this.events = events;
+    /** @type {EventSource | null} */
+    this.source = null;
+    /** The data that are shown. */
+    this.shown = "";
+    this.middle = byId("middle");
+    this.state = make("span", { id: "live-state", role: "status" });
+    this.fold = make("button", { type: "button", onclick: () => this.foldProblem(!this.box.classList.contains("folded")) });
+    this.text = make("div");
+    this.box = make("div", { id: "problem", role: "alert", hidden: true }, make("div", { id: "problem-box" }, this.text, this.fold));
+    this.middle.append(this.box);
+    byId("title").textContent = document.title;
+    if (index !== null) byId("summary").before(make("a", { href: index }, "All files"));
+    byId("search-box").before(this.state);
+    this.say("Not connected.");
+    document.addEventListener("visibilitychange", () => this.connect());
+    this.connect();
+  }
+
+  connect() {
+    if (document.hidden) {
+      this.source?.close();
+      this.source = null;
+    }
+    if (document.hidden || this.source !== null) return;
+    const source = (this.source = new EventSource(this.events));
+    source.addEventListener("working", () => this.say("Compiling …"));
+    source.addEventListener("view", (event) => this.show(event.data, event.lastEventId));
+    source.addEventListener("problem", (event) => this.showProblem(JSON.parse(event.data)));
+    source.addEventListener("error", () => {
+      this.say("Not connected.");
+      if (source.readyState === EventSource.CLOSED) this.source = null;
+    });
+  }
+
+  /** @param {string} text */
+  say(text) {
+    this.state.textContent = text;
+  }
+
+  /**
+   * Shows a program.
+   * @param {string} text
+   * @param {string} id differs for different data
+   */
+  show(text, id) {
+    this.box.hidden = true;
+    this.setInert(false);
+    this.say("Up to date.");
+    document.body.classList.remove("no-data");
+    if (id !== this.shown) {
+      this.shown = id;
+      /** @type {lmc.CompiledView} */
+      const view = JSON.parse(text);
+      if (app === null) app = new App(view);
+      else {
+        const same = new Same(app.session, new ProgramData(view));
+        app.graph.hold((part) => same.part(part));
+        app.session.replace(same.data, same.parts, same.looked());
+      }
+    }
+    document.body.dataset.shown = id;
+  }
+
+  /** @param {Problem} problem */
+  showProblem({ place, message, trace }) {
+    this.text.replaceChildren(
+      ...(trace ? [make("pre", { tabindex: 0 }, trace)] : []),
+      make("p", { class: "prose" }, make("strong", {}, place ? `${place}: ` : ""), make("strong", { class: "error" }, "error: "), message),
+    );
+    this.say(app === null ? "" : "The last good graph is shown.");
+    this.fold.hidden = app === null;
+    this.box.hidden = false;
+    document.body.classList.toggle("no-data", app === null);
+    this.foldProblem(false);
+  }
+
+  /**
+   * Makes way for the graph behind the error, or stands before it.
+   * @param {boolean} isFolded
+   */
+  foldProblem(isFolded) {
+    this.box.classList.toggle("folded", isFolded);
+    this.fold.textContent = isFolded ? "Show the error" : "Show the last good graph";
+    this.setInert(!isFolded);
+  }
+
+  /** @param {boolean} isInert what is behind the error takes no part in the keyboard */
+  setInert(isInert) {
+    for (const each of this.middle.children) if (each !== this.box) /** @type {HTMLElement} */ (each).inert = isInert;
+  }
+}
+
+document.body.classList.add("no-data");
+/** For the console of the browser. */
+const live = new Live();

@@ -1,0 +1,2 @@
+/** Starts a page that holds its data. */
+app = new App(JSON.parse(byId("data").textContent ?? ""));

@@ -1,0 +1,235 @@
+"""The page of ``lmc view`` in a browser: it follows its file, and keeps what is looked at."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from tests.cli.viewing import viewing
+from tests.project.layers import REPOSITORY
+from tests.report.browser.conftest import READY, Shown
+from tests.report.browser.test_page import axe
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+Open = Callable[..., "Page"]
+JUDGE = (REPOSITORY / "examples" / "judge.py").read_text()
+ROWS = (REPOSITORY / "examples" / "data" / "essays.jsonl").read_text()
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Path:
+    (tmp_path / "essays.jsonl").write_text(ROWS)
+    file = tmp_path / "judge.py"
+    file.write_text(JUDGE)
+    return file
+
+
+@pytest.fixture
+def opened(browser: "Browser") -> "Iterator[Open]":
+    """Open an address. At the end: no message on the console, no error, no dialog, no request to another place."""
+    shown: list[Shown] = []
+
+    def open_page(url: str, scheme: Literal["light", "dark"] = "light") -> "Page":
+        page = browser.new_page(viewport={"width": 1500, "height": 900}, color_scheme=scheme)
+        here = Shown(page)
+        shown.append(here)
+        page.on("console", lambda message: here.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: here.said.append(f"error: {error}"))
+        page.on("dialog", here.dismiss)
+        page.on("request", lambda request: here.requested.append(request.url))
+        page.add_init_script(path=Path(__file__).with_name("probes.js"))
+        page.goto(url)
+        return page
+
+    yield open_page
+    for each in shown:
+        origin = each.page.url.split("/", 3)[:3]
+        assert each.said == []
+        assert [url for url in each.requested if not url.startswith("blob:") and url.split("/", 3)[:3] != origin] == []
+        each.page.close()
+
+
+def wait_for_change(page: "Page", change: Callable[[], Any]) -> None:
+    """Change a file, and wait until the page shows and has laid out what comes of it."""
+    before = page.evaluate("[live.shown, app.graph.box.dataset.laidOut]")
+    change()
+    page.wait_for_function(
+        "([id, laidOut]) => live.shown !== id && app.graph.box.dataset.laidOut !== laidOut",
+        arg=before,
+        timeout=READY,
+    )
+
+
+LOOKED = """() => {
+  const { session, graph, tabs } = app;
+  const name = (key) => session.nodeOf(key).id ?? session.nodeOf(key).label;
+  return {
+    stage: session.data.view.stages[session.stage].name, slider: document.getElementById("slider").value,
+    selected: [...session.selected].map(name).sort(), tab: tabs.shown, zoom: graph.cy.zoom(),
+    open: [...session.open].filter(Boolean).map((id) => session.parts.byId.get(id))
+      .map((part) => `${part.kind} ${name(part.key)}`).sort(),
+    search: document.getElementById("search").value, colour: graph.colours.mode.name,
+    lines: [...document.querySelectorAll(".line.selected code")].map((one) => one.textContent),
+  };
+}"""
+PLACE = """(id) => {
+  const node = app.graph.cy.nodes().filter((each) => app.session.nodeOf(each.data("op"))?.id === id);
+  return node.renderedPosition();
+}"""
+
+
+def test_it_keeps_what_is_looked_at(judge: Path, opened: Open) -> None:
+    with viewing(judge.parent, "judge.py", "--input", "essays.jsonl") as server:
+        page = opened(server.url)
+        page.wait_for_selector("body[data-ready]", timeout=READY)
+        assert page.locator("#live-state").inner_text() == "Up to date."
+        page.evaluate("probe.unfold()")
+        verdict = page.evaluate("[...app.session.data.calls.values()].at(-1).id")
+        page.evaluate("() => app.session.select([...app.session.data.calls.keys()].slice(-1), {reveal: true})")
+        page.select_option("#colour", "wave")
+        page.fill("#search", "judge")
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        page.evaluate(
+            "() => { app.graph.goToSelection(); app.graph.cy.zoom(0.9); app.graph.cy.panBy({x: 31, y: -17}); }"
+        )
+        looked, place = page.evaluate(LOOKED), page.evaluate(PLACE, verdict)
+        assert looked["selected"] == [verdict]
+        assert "fan" in " ".join(looked["open"])
+        # An op before all others: every key is another one.
+        wait_for_change(page, insert_first(judge))
+        assert "Be kind." in page.locator("#source-lines").inner_text()
+        after = page.evaluate(LOOKED)
+        assert after == looked
+        moved = page.evaluate(PLACE, verdict)
+        assert (moved["x"], moved["y"]) == pytest.approx((place["x"], place["y"]), abs=1)
+        page.click("#tab-heat")
+        page.wait_for_selector("#heat [role=treeitem]")
+        (judge.parent / "essays.jsonl").write_text("".join(ROWS.splitlines(keepends=True)[:2]))
+        page.wait_for_function("() => app.session.data.view.plan.row_count === 2", timeout=READY)
+        assert page.evaluate("app.tabs.shown") == "heat"
+        parts = page.evaluate("app.session.data.view.plan.prompts.length")
+        page.wait_for_function(
+            "(count) => document.querySelectorAll('#heat [role=treeitem]').length === count", arg=parts
+        )
+        page.click("#tab-calls")
+        assert page.locator("#table-calls tbody tr").count() == page.evaluate("app.session.data.calls.size")
+
+
+def insert_first(file: Path) -> Callable[[], None]:
+    """Return a change that adds an op before all others of the program."""
+
+    def change() -> None:
+        before, mark, behind = file.read_text().partition("    s += ")
+        assert mark
+        file.write_text(f"{before}    s += lmc.system('Be kind.')\n{mark}{behind}")
+
+    return change
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_error_stands_before_the_last_good_graph(
+    scheme: Literal["light", "dark"], judge: Path, opened: Open
+) -> None:
+    judge.write_text("import lmc\n\n1 / 0\n")
+    with viewing(judge.parent, "judge.py") as server:
+        page = opened(server.url, scheme)
+        page.wait_for_selector("#problem:not([hidden])", timeout=READY)
+        assert (
+            "judge.py:3: error: judge.py can't be imported: ZeroDivisionError" in page.locator("#problem").inner_text()
+        )
+        assert not page.locator("#graph").is_visible()
+        assert axe(page) == []
+        judge.write_text(JUDGE)
+        page.wait_for_selector("body[data-ready]", timeout=READY)
+        assert not page.locator("#problem").is_visible()
+        shown = page.evaluate("probe.ops()")
+        judge.write_text(JUDGE.replace("import lmc", "import lmcc"))
+        page.wait_for_selector("#problem:not([hidden])", timeout=READY)
+        assert "No module named 'lmcc'" in page.locator("#problem").inner_text()
+        assert page.locator("#graph").is_visible()
+        assert page.evaluate("probe.ops()") == shown
+        assert axe(page) == []
+        page.keyboard.press("Tab")
+        page.focus("#problem button")
+        page.keyboard.press("Enter")
+        assert page.locator("#problem button").inner_text() == "Show the error"
+        page.click("#tab-list")
+        page.wait_for_selector("#outline .item")
+        assert axe(page) == []
+        page.click("#problem button")
+        judge.unlink()
+        page.wait_for_function(
+            "() => document.getElementById('problem').innerText.includes('judge.py is gone')", timeout=READY
+        )
+        judge.write_text(JUDGE)
+        page.wait_for_selector("#problem", state="hidden", timeout=READY)
+        assert page.evaluate("app.tabs.shown") == "list"
+
+
+def test_a_hostile_error_and_name(tmp_path: Path, opened: Open) -> None:
+    """An error's text is text, and so is the name of a file."""
+    name = "<img src=x onerror=alert(1)>.py"
+    (tmp_path / name).write_text("raise ValueError('</script><script>alert(2)</script>\\u202e\\0\\ud800')\n")
+    (tmp_path / "other.py").write_text("")
+    with viewing(tmp_path, name, "other.py") as server:
+        page = opened(server.url)
+        assert axe(page) == []
+        page.click("a >> nth=0")
+        page.wait_for_selector("#problem:not([hidden])", timeout=READY)
+        assert "<script>alert(2)</script>" in page.locator("#problem").inner_text()
+        assert page.locator("img").count() == 0
+        assert page.evaluate("document.scripts.length") == 3
+        page.click("header a")
+        page.wait_for_selector("#files")
+
+
+def test_another_page_cannot_read_it(judge: Path, browser: "Browser", tmp_path: Path) -> None:
+    """Neither by a request, nor in a frame, nor as a script."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "judge.py").write_text(JUDGE)
+    with viewing(judge.parent, "judge.py") as server, viewing(other, "judge.py") as elsewhere:
+        page = browser.new_page()
+        page.goto("about:blank")
+        read = """async (url) => {
+          const tries = [
+            fetch(url).then((answer) => answer.text()), fetch(`${url}events/0`).then((answer) => answer.text()),
+            new Promise((done, fail) => {
+              Object.assign(new EventSource(`${url}events/0`), { onmessage: done, onopen: done, onerror: fail });
+            }),
+            new Promise((done, fail) => {
+              const script = document.createElement("script");
+              document.head.append(Object.assign(script, { onload: done, onerror: fail, src: url }));
+            }),
+          ];
+          return (await Promise.allSettled(tries)).map((each) => each.status);
+        }"""
+        assert page.evaluate(read, server.url) == ["rejected"] * 4
+        page.set_content(f'<iframe src="{server.url}"></iframe>')
+        frame = page.frames[1]
+        frame.wait_for_load_state()
+        assert "lmc" not in frame.content().replace("lmc view", "")
+        page.close()
+        page = browser.new_page()
+        page.goto(elsewhere.url)
+        assert page.evaluate(read, server.url)[:3] == ["rejected"] * 3  # nor the page of another lmc view
+        page.close()
+
+
+def test_a_page_in_the_background_does_not_listen(judge: Path, opened: Open) -> None:
+    hide = """(hidden) => {
+      Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    with viewing(judge.parent, "judge.py") as server:
+        page = opened(server.url)
+        page.wait_for_selector("body[data-ready]", timeout=READY)
+        page.evaluate(hide, True)
+        assert page.evaluate("live.source") is None
+        wait_for_change(page, lambda: (insert_first(judge)(), page.evaluate(hide, False)))
+        assert "Be kind." in page.locator("#source-lines").inner_text()
