@@ -43,6 +43,7 @@ test-full: export LMC_TEST_FULL = 1
 test-full: test
 
 browser: .venv/.installed-dev
+	command -v chromium >/dev/null && command -v npm >/dev/null || apt-get update
 	command -v chromium >/dev/null || apt-get install --yes --no-install-recommends chromium
 	command -v npm >/dev/null || apt-get install --yes --no-install-recommends nodejs npm
 	mkdir -p build/browser

@@ -1,7 +1,6 @@
 """The page in a browser, on the examples and on generated modules."""
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -310,22 +309,18 @@ def test_a_drag_over_the_timeline_selects(show: Show, tmp_path: Path) -> None:
     assert set(page.evaluate("[...app.session.selected]")) == first
 
 
-@pytest.mark.parametrize(("count", "limit"), [(10, 3.0), (500, 4.0), (5_000, 10.0)])
-def test_sizes(count: int, limit: float, show: Show, tmp_path: Path) -> None:
-    """Usable in the limit of seconds: drawn, searched, moved; the page goes on while a layout runs."""
+@pytest.mark.parametrize("count", [10, 500, 5_000])
+def test_sizes(count: int, show: Show, tmp_path: Path) -> None:
+    """Drawn, searched, moved; every tab opens. ``benchmarks/view.py`` measures the times."""
     view = module_view(large(count), tmp_path)
-    start = time.monotonic()
     page = show(view)
     page.keyboard.press("/")
     page.keyboard.type(f"a{count - 1}")
     page.keyboard.press("Enter")
     page.wait_for_function("() => app.graph.cy.nodes('.selected').length > 0")
     page.evaluate("() => { app.graph.cy.panBy({x: 10, y: 10}); }")
-    assert time.monotonic() - start < limit
     [key] = page.evaluate("[...app.session.selected]")
     assert state_at(view, -1).nodes[key].id == f"f/a{count - 1}"
-    longest = page.evaluate("probe.longestPause()")
-    assert longest < 1_000
     for tab in tabs_of(page):
         page.click(f"#tab-{tab}")
 
