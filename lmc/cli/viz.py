@@ -36,6 +36,10 @@ def viz_command(
     data: Annotated[
         str | None, typer.Option("--input", metavar="DATA|-", help="The rows of a batch, to show its plan as well.")
     ] = None,
+    timeline: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Show the run that lmc run --timeline recorded beside the plan."),
+    ] = None,
     diff: Annotated[
         tuple[str, str] | None,
         typer.Option(metavar="OLD.lmir NEW.lmir", help="Compare two modules instead."),
@@ -62,6 +66,10 @@ def viz_command(
     the schedule of the rows, their simulation, and the tree of their prompts, with the figures of lmc schedule and
     lmc simulate. A graph shows the final module, folded to 200 nodes for Mermaid and 2,000 for DOT.
 
+    With --timeline the data also hold the requests, tools and steps of a run, and the measured costs of its calls.
+    Without --input the rows are those of the run, if their file is still there and has not changed. A timeline of
+    another program, plan or version is refused.
+
     Imports the file, which runs its top-level code; name only files that you trust. Calls neither the program nor its
     tools. The source files that a saved plan names are not read.
     """
@@ -69,7 +77,14 @@ def viz_command(
         what = "there is no program" if program is None else "--diff compares two modules, and no program"
         raise driver.UsageError(what, remedy="name a program, or give --diff OLD.lmir NEW.lmir")
     if diff is not None:
-        given = {"--input": data, "-O": level, "--model": model, "--kv-tokens": kv_tokens, "--profile-use": profile}
+        given = {
+            "--input": data,
+            "--timeline": timeline,
+            "-O": level,
+            "--model": model,
+            "--kv-tokens": kv_tokens,
+            "--profile-use": profile,
+        }
         wrong = next((name for name, value in given.items() if value is not None), None)
         if wrong is not None:
             raise driver.UsageError(f"{wrong} is for a program, not for --diff", remedy="leave it out")
@@ -77,7 +92,7 @@ def viz_command(
         view = driver.view.compare(*diff, redact=redact)
     else:
         assert program is not None
-        check_output(output, program=driver.program_file(program), input=data, profile=profile)
+        check_output(output, program=driver.program_file(program), input=data, profile=profile, timeline=timeline)
         options = {
             "target": target_spec(model),
             "level": None if level is None else f"O{level.value}",
@@ -86,5 +101,7 @@ def viz_command(
         }
         room = driver.view.Room(driver.schedule.HOLDS_ALL if kv_tokens is None else kv_tokens, batch)
         with prints_to_stderr():
-            view = driver.view.run(program, options, assignments or [], data=data, room=room, redact=redact)
+            view = driver.view.run(
+                program, options, assignments or [], data=data, timeline=timeline, room=room, redact=redact
+            )
     write_artifact(driver.view.FORMATS[form.value](view), output)

@@ -13,6 +13,7 @@ from lmc.ir.core import Op
 from lmc.ir.errors import Location
 from lmc.ir.module import Module
 from lmc.ir.profile import OpProfile
+from lmc.report.timeline import RunTimeline
 
 Length = tuple[int, int]
 """Tokens of literal text, and the number of texts beside them that only a run knows."""
@@ -119,7 +120,7 @@ class Given:
     prefills of the final module the length of their prompts, and that of the part that is computed ahead. ``files`` are
     the names to show of the files of locations, ``texts`` the text of those that could be read. ``hints`` are warnings
     of the compilation. ``examples`` are texts that constraints allow, ``measured`` the profile of ops by their ids.
-    ``comparison``: the steps are two modules.
+    ``comparison``: the steps are two modules. ``timeline`` is that of a run, with the digest of ``plan`` in it.
     """
 
     steps: Sequence[Step]
@@ -132,6 +133,7 @@ class Given:
     examples: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     measured: Mapping[str, OpProfile] = field(default_factory=dict[str, OpProfile])
     batch: Batch | None = None
+    timeline: tuple[RunTimeline, str] | None = None
     target: str | None = None
     level: str | None = None
     comparison: bool = False

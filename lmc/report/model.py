@@ -142,7 +142,10 @@ class PlannedCost(_Model):
 
 
 class MeasuredCost(_Model):
-    """The measurements of a profile, over all its runs. ``p50`` and ``longest`` are tokens of an output."""
+    """The measurements of a profile over all its runs, or of a timeline. ``p50`` and ``longest`` are of an output.
+
+    ``seconds`` of a profile are those of the calls, of a timeline those of their requests.
+    """
 
     requests: int
     prompt: int
@@ -319,6 +322,88 @@ class BatchPlan(_Model):
     prompts: tuple[PromptNode, ...]
 
 
+class RunRequest(_Model):
+    """A request of a run, in seconds since its first one was ready. ``key`` is its op; None: no op that is shown.
+
+    ``id`` is its id in the run, ``sample`` tells the requests of one op apart; without a ``row`` all rows share it. It
+    waits from ``ready`` to ``submitted`` for others of the run and then in the engine until ``admitted``, which is None
+    where the engine does not measure. Of the ``prompt`` tokens ``cached`` were found; ``computed`` counts those that
+    were computed, also again after a preemption. ``wait`` is the reason for which it waited longest, ``error`` the
+    class of its error. ``unfinished``: the run ended before it.
+    """
+
+    key: str | None = None
+    id: str
+    kind: Literal["generate", "score", "prefill"]
+    row: int | None = None
+    sample: int = 0
+    wave: int | None = None
+    ready: float
+    submitted: float
+    admitted: float | None = None
+    first_token: float | None = None
+    ended: float
+    prompt: int = 0
+    cached: int = 0
+    computed: int | None = None
+    output: int = 0
+    wait: Literal["limit", "batch", "memory", "budget"] | None = None
+    finish: Literal["stop", "length", "eos"] | None = None
+    error: str | None = None
+    unfinished: bool = False
+
+
+class RunTool(_Model):
+    """A call of a function of the program in a run; ``early``: it was speculative. The rest is as of requests."""
+
+    key: str | None = None
+    name: str
+    row: int | None = None
+    started: float
+    ended: float
+    early: bool = False
+    error: str | None = None
+    unfinished: bool = False
+
+
+class RunSteps(_Model):
+    """The steps of the engine in sum: ``rows`` computed, ``prefill`` of them for prompts, and their ``seconds``.
+
+    Admitted sequences ``found`` tokens in the cache, tokens were ``evicted`` and sequences ``preempted``; at most
+    ``most_running`` ran at once, and ``most_waiting`` waited.
+    """
+
+    steps: int
+    rows: int
+    prefill: int
+    found: int
+    evicted: int
+    preempted: int
+    most_running: int
+    most_waiting: int
+    seconds: float
+
+
+class MeasuredRun(_Model):
+    """A run of the program: its timeline. ``requests`` and ``tools`` may be only the first ones, figures are of all.
+
+    ``prompt`` and ``cached`` are of the requests without prefills, as profiles count; ``computed`` is of all requests,
+    and equals ``prefilled_tokens`` of the engine (None: it does not measure). ``complete``: the run came to its end.
+    """
+
+    request_count: int
+    prompt: int
+    cached: int
+    output: int
+    computed: int | None = None
+    seconds: float
+    complete: bool = False
+    requests: tuple[RunRequest, ...] = ()
+    tool_count: int = 0
+    tools: tuple[RunTool, ...] = ()
+    steps: RunSteps | None = None
+
+
 class CompiledView(_Model):
     """A compiled program, or two modules to compare. ``notices`` tell what is left out.
 
@@ -341,6 +426,7 @@ class CompiledView(_Model):
     prefixes: tuple[Prefix, ...] = ()
     constraints: tuple[ConstraintInfo, ...] = ()
     plan: BatchPlan | None = None
+    timeline: MeasuredRun | None = None
     comparison: bool = False
     redacted: bool = False
     notices: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from lmc.ir.analysis import called_hosts
 from lmc.ir.core import Op, walk
@@ -12,6 +13,7 @@ from lmc.ir.module import Module
 from lmc.ir.wording import with_count
 from lmc.report.costs import Costs, costs_of, is_call, number_of, planned_of, prefixes_of, total_measured, total_planned
 from lmc.report.given import Batch, Given
+from lmc.report.measured import measured_run, op_profiles
 from lmc.report.model import (
     FORMAT,
     VERSION,
@@ -52,6 +54,8 @@ def view_of(given: Given) -> CompiledView:
     largest = max(_op_count(step.module) for step in given.steps)
     steps = given.steps if largest <= MAX_NODES else given.steps[-1:]
     stages = stages_of(steps, sources, given.files, redaction)
+    if given.timeline is not None:
+        given = replace(given, measured=op_profiles(*given.timeline, [each.op for each in stages.ops]))
     costs = costs_of(given, stages.ops, sources)
     calls, prefixes = costs.calls, prefixes_of(stages.ops, given.lengths)
     path, shown = costs.path, stages.stages
@@ -69,6 +73,9 @@ def view_of(given: Given) -> CompiledView:
     plan = None
     if given.batch is not None:
         plan = _plan(given.batch, keys, prompt_tree(given.batch, keys, redact=given.redact), notices)
+    run = None
+    if given.timeline is not None:
+        run = measured_run(*given.timeline, [keys[each.op] for each in stages.ops], MAX_REQUESTS, notices)
     said = visible if redaction is None else _Said(given, redaction)
     remarks = _remarks(given, len(shown), sources, said)
     breaks = _breaks(given, stages, keys, sources, said)
@@ -88,6 +95,7 @@ def view_of(given: Given) -> CompiledView:
         prefixes=tuple(prefixes),
         constraints=tuple(_constraints(given, redaction)),
         plan=plan,
+        timeline=run,
         comparison=given.comparison,
         redacted=given.redact,
         notices=tuple(notices),

@@ -87,3 +87,22 @@ def test_a_run_that_is_interrupted_completes_its_timeline(start, program: str, t
     found = read(tmp_path / "t.json")
     assert sorted((each.row, each.unfinished) for each in found.tools) == [(0, True), (1, False)]
     assert sorted(each.row or 0 for each in found.requests) == [0, 1]
+
+
+def test_viz_shows_a_run_and_refuses_others(lmc, program: str, tmp_path: Path):
+    data = rows(tmp_path, {"topic": "a"}, {"topic": "b"})
+    assert lmc("run", f"{program}:quiet", "--input", data, "-o", "out.jsonl", "--timeline", "t.json", *TOY).code == 0
+    viz = ("viz", f"{program}:quiet", "--timeline", "t.json", "--format", "json", *TOY)
+    said = lmc(*viz)
+    assert said.code == 0
+    shown = json.loads(said.out)
+    assert (shown["timeline"]["request_count"], shown["plan"]["row_count"]) == (len(shown["timeline"]["requests"]), 2)
+    assert lmc(*viz, "--redact").code == 0
+    for more, cause in (
+        (("-O", "0"), "t.json was recorded with another plan of 'quiet'"),
+        (("-o", "t.json"), "t.json is the timeline, which would be gone"),
+    ):
+        refused = lmc(*viz, *more)
+        assert refused.code != 0
+        assert refused.err.startswith(f"error: {cause}")
+    assert "--timeline is for a program" in lmc("viz", "--diff", "a.lmir", "b.lmir", "--timeline", "t.json").err

@@ -211,6 +211,14 @@ def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path):
         TimelineFile(str(tmp_path / "no" / "t.json"), {})
 
 
+def test_a_file_name_that_is_no_text_can_be_read_again(tmp_path: Path):
+    rows = tmp_path / "\udcff.jsonl"
+    rows.write_text("{}\n")
+    with TimelineFile(str(tmp_path / "t.json"), timeline_header("p\ud800", [], Target("toy"), str(rows))):
+        pass
+    assert read(tmp_path / "t.json").header.program == "p\\ud800"
+
+
 def test_paths_are_shown_without_absolute_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.jsonl").write_text("{}\n")

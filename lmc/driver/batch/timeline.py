@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from lmc.backend.plan import Plan
 from lmc.backend.schedule.fingerprints import plan_digest
@@ -36,7 +36,17 @@ FLUSH_SECONDS = 0.5
 _PATIENCE = 1.0
 """Seconds that the end of a run waits for cancelled requests to end in the engine."""
 
-_quoted = lru_cache(maxsize=4096)(json.dumps)
+_PHASES = tuple(f'"name":"{name}","cat":"phase"}},\n' for name in ("queue", "prefill", "decode"))
+
+
+@lru_cache(maxsize=4096)
+def _quoted(name: str) -> str:
+    """A name as JSON text; no reader takes lone surrogates."""
+    return json.dumps(_sound(name))
+
+
+def _sound(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def timeline_header(program: str, specs: Iterable[str], target: Target, rows: str | None) -> dict[str, Any]:
@@ -50,8 +60,8 @@ def timeline_header(program: str, specs: Iterable[str], target: Target, rows: st
         "format": FORMAT,
         "version": VERSION,
         "lmc": __version__,
-        "program": program,
-        "sources": source_digests(specs),
+        "program": _sound(program),
+        "sources": {_sound(name): digest for name, digest in source_digests(specs).items()},
         "target": kind + colon + _shown(path) if path else kind,
         "input": None if rows is None else _shown(rows),
         "rows": None if rows is None else rows_digest(rows),
@@ -71,7 +81,7 @@ class TimelineFile:
         self._start = time.perf_counter()
         self._records: deque[_Record] = deque()
         self._open: set[_Request | _Call | _Steps] = set()
-        self._lanes = {REQUESTS: _Lanes("request"), TOOLS: _Lanes("tool")}
+        self._lanes = {REQUESTS: _Lanes(), TOOLS: _Lanes()}
         self._plans: dict[Plan, int] = {}
         self._closing = threading.Event()
         self._closed = False
@@ -156,7 +166,7 @@ class TimelineFile:
 
     def _texts(self) -> Iterator[str]:
         while self._records:
-            yield from self._text.of(self._records.popleft())
+            yield self._text.of(self._records.popleft())
 
     def _write(self, texts: Iterable[str]) -> None:
         data = "".join(texts).encode("ascii")
@@ -176,10 +186,9 @@ class _Lanes:
     What takes a lane starts after that, and what gives it back has ended before, so nothing on a lane overlaps.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
         self._free: list[int] = []
         self._next = count(1)
-        self.name = name
 
     def take(self) -> int:
         """Take a free lane."""
@@ -252,12 +261,13 @@ _Record = _PlanBegun | _Request | _Call | ObservedStep
 class _Text:
     """Makes text of records: each event is a line that ends with a comma. Times count from ``origin``, in microseconds.
 
-    ``places`` holds for each op of the plans the fields that name it: plan, number of the op in it, wave.
+    ``places`` holds for each op of the plans the fields that name it: plan, number of the op in it, wave. ``named`` are
+    the lanes that have names.
     """
 
     origin: float
     places: dict[Op, str] = field(default_factory=dict[Op, str])
-    named: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    named: dict[int, int] = field(default_factory=lambda: dict.fromkeys((REQUESTS, TOOLS), 0))
     counts: dict[int, int] = field(default_factory=lambda: dict.fromkeys((REQUESTS, TOOLS, ENGINE), 0))
 
     def head(self, header: Mapping[str, Any]) -> Iterator[str]:
@@ -277,65 +287,66 @@ class _Text:
         }
         return f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"end","args":{json.dumps(args)}}}\n]\n'
 
-    def of(self, record: _Record) -> Iterator[str]:
+    def of(self, record: _Record) -> str:
         """The events of a record."""
         if isinstance(record, _Request):
-            yield from self._request(record)
-        elif isinstance(record, ObservedStep):
-            yield self._step(record)
-        elif isinstance(record, _Call):
-            yield from self._call(record)
-        else:
-            self._enter(record)
-            args = (
-                f'{{"plan":{record.number},"name":{_quoted(record.plan.name)},"digest":"{plan_digest(record.plan)}"}}'
-            )
-            yield f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"plan","args":{args}}},\n'
+            return self._request(record)
+        if isinstance(record, ObservedStep):
+            return self._step(record)
+        if isinstance(record, _Call):
+            return self._call(record)
+        return self._plan(record)
 
-    def _enter(self, begun: _PlanBegun) -> None:
+    def _plan(self, begun: _PlanBegun) -> str:
         for number, (op, wave) in enumerate(begun.plan.op_waves().items()):
             self.places[op] = f',"plan":{begun.number},"at":{number},"wave":{wave}'
+        name, digest = _quoted(begun.plan.name), plan_digest(begun.plan)
+        args = f'{{"plan":{begun.number},"name":{name},"digest":"{digest}"}}'
+        return f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"plan","args":{args}}},\n'
 
     def _micros(self, seconds: float) -> int:
         return int((seconds - self.origin) * 1e6)
 
-    def _lane(self, process: int, lane: int, name: str) -> str:
-        if (process, lane) in self.named:
+    def _lane(self, process: int, lane: int) -> str:
+        """The event that names a lane, before the first other one of it."""
+        if lane <= self.named[process]:
             return ""
-        self.named.add((process, lane))
-        return _name(process, lane, "thread_name", f"{name} {lane}")
+        name = {REQUESTS: "request", TOOLS: "tool"}[process]
+        before, self.named[process] = self.named[process], lane
+        return "".join(_name(process, each, "thread_name", f"{name} {each}") for each in range(before + 1, lane + 1))
 
-    def _request(self, record: _Request) -> Iterator[str]:
+    def _request(self, record: _Request) -> str:
+        """A request, and its phases inside of it. Most of the cost of a recording is here."""
         self.counts[REQUESTS] += 1
-        asked, micros = record.asked, self._micros
-        kind, op, op_id, row, number, ready, held = asked
-        start, end = micros(record.start), micros(record.end)
+        kind, op, op_id, row, number, ready, held = record.asked
+        lane, origin = record.lane, self.origin
+        start, end = int((record.start - origin) * 1e6), int((record.end - origin) * 1e6)
         result, timing = _result(record.future)
-        place = "" if op is None else self.places[op]
-        args = f'"row":{"null" if row is None else row},"sample":{number}{place},"ready":{micros(ready)}{result}'
-        waited = "limit" if held else None
-        phases = ""
+        head = f'{{"ph":"X","pid":{REQUESTS},"tid":{lane},"ts":'
+        phases, waited = "", "limit" if held else None
         if timing is not None:
-            args += f',"computed":{timing.computed_tokens}'
-            marks = [mark for mark in (timing.admitted, timing.first_token) if mark is not None]
-            points = [start, *(min(max(micros(mark), start), end) for mark in marks), end]
-            for name, point in zip(("admitted", "first"), points[1:-1], strict=False):
-                args += f',"{name}":{point}'
-            names = ("queue", "prefill", "decode") if marks else ()
-            head = f'{{"ph":"X","pid":{REQUESTS},"tid":{record.lane},"ts":'
-            for name, begin, over in zip(names, points, points[1:], strict=False):
-                phases += f'{head}{begin},"dur":{over - begin},"name":"{name}","cat":"phase"}},\n'
-            longer = timing.admitted is None or timing.admitted - record.start >= record.start - ready
-            waited = timing.obstacle if timing.obstacle is not None and (longer or not held) else waited
+            points = [start]
+            result += f',"computed":{timing.computed_tokens}'
+            for name, mark in (("admitted", timing.admitted), ("first", timing.first_token)):
+                if mark is not None:
+                    point = min(max(int((mark - origin) * 1e6), start), end)
+                    phases += f'{head}{points[-1]},"dur":{point - points[-1]},{_PHASES[len(points) - 1]}'
+                    result += f',"{name}":{point}'
+                    points.append(point)
+            if phases:
+                phases += f'{head}{points[-1]},"dur":{end - points[-1]},{_PHASES[len(points) - 1]}'
+            if timing.obstacle is not None:
+                longer = timing.admitted is None or timing.admitted - record.start >= record.start - ready
+                waited = timing.obstacle if longer or not held else waited
         if waited is not None:
-            args += f',"wait":"{waited}"'
-        yield self._lane(REQUESTS, record.lane, "request")
-        yield (
-            f'{{"ph":"X","pid":{REQUESTS},"tid":{record.lane},"ts":{start},"dur":{end - start},'
-            f'"name":{_quoted(op_id)},"cat":"{kind}","args":{{{args}}}}},\n{phases}'
+            result += f',"wait":"{waited}"'
+        return (
+            f'{self._lane(REQUESTS, lane)}{head}{start},"dur":{end - start},"name":{_quoted(op_id)},"cat":"{kind}",'
+            f'"args":{{"row":{"null" if row is None else row},"sample":{number}{"" if op is None else self.places[op]},'
+            f'"ready":{int((ready - origin) * 1e6)}{result}}}}},\n{phases}'
         )
 
-    def _call(self, record: _Call) -> Iterator[str]:
+    def _call(self, record: _Call) -> str:
         self.counts[TOOLS] += 1
         name, op, op_id, row, line, early = record.begun
         start, end = self._micros(record.start), self._micros(record.end)
@@ -346,10 +357,9 @@ class _Text:
         if record.error is not None:
             args += f',"error":{_quoted(type(record.error).__name__)}'
         args += "" if record.is_over else ',"unfinished":true'
-        yield self._lane(TOOLS, record.lane, "tool")
-        yield (
-            f'{{"ph":"X","pid":{TOOLS},"tid":{record.lane},"ts":{start},"dur":{end - start},'
-            f'"name":{_quoted(name)},"cat":"tool","args":{{{args}}}}},\n'
+        return (
+            f'{self._lane(TOOLS, record.lane)}{{"ph":"X","pid":{TOOLS},"tid":{record.lane},'
+            f'"ts":{start},"dur":{end - start},"name":{_quoted(name)},"cat":"tool","args":{{{args}}}}},\n'
         )
 
     def _step(self, step: ObservedStep) -> str:
@@ -368,15 +378,10 @@ def _result(future: Future[Any] | None) -> tuple[str, Timing | None]:
     """The fields of the end of a request, and its times; without a future it did not end."""
     if future is None:
         return ',"unfinished":true', None
-    error = None if future.cancelled() else future.exception()
-    if future.cancelled() or error is not None:
-        name = "CancelledError" if error is None else type(error).__name__
-        text, usage = f',"error":{_quoted(name)}', error.usage if isinstance(error, LmcError) else None
-        if usage is not None:
-            text += f',"prompt":{usage.prompt_tokens},"cached":{usage.cached_tokens}'
-            text += f',"generated":{usage.generated_tokens}'
-        return text, error.timing if isinstance(error, LmcError) else None
-    answer = cast(Generation | Score | Pin, future.result())
+    try:
+        answer: Generation | Score | Pin = future.result()
+    except BaseException as error:  # that of the request; a future that was cancelled raises one too
+        return _failure(error)
     if isinstance(answer, Generation):
         return (
             f',"prompt":{answer.prompt_tokens},"cached":{answer.cached_tokens}'
@@ -387,6 +392,16 @@ def _result(future: Future[Any] | None) -> tuple[str, Timing | None]:
     return f',"prompt":{prompt},"cached":{answer.cached_tokens}', answer.timing
 
 
+def _failure(error: BaseException) -> tuple[str, Timing | None]:
+    text = f',"error":{_quoted(type(error).__name__)}'
+    if not isinstance(error, LmcError):
+        return text, None
+    if error.usage is not None:
+        usage = error.usage
+        text += f',"prompt":{usage.prompt_tokens},"cached":{usage.cached_tokens},"generated":{usage.generated_tokens}'
+    return text, error.timing
+
+
 def _name(process: int, thread: int, what: str, name: str) -> str:
     return f'{{"ph":"M","pid":{process},"tid":{thread},"ts":0,"name":"{what}","args":{{"name":"{name}"}}}},\n'
 
@@ -395,5 +410,5 @@ def _shown(path: str) -> str:
     """A path as it is named; of an absolute one, the part below the current folder or the name alone."""
     named, folder = Path(path), Path.cwd()
     if not named.is_absolute():
-        return path
-    return named.relative_to(folder).as_posix() if named.is_relative_to(folder) else named.name
+        return _sound(path)
+    return _sound(named.relative_to(folder).as_posix() if named.is_relative_to(folder) else named.name)

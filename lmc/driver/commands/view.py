@@ -13,12 +13,14 @@ from typing import Any, Literal
 
 from lmc.backend.lower import lower
 from lmc.backend.plan import Plan
+from lmc.backend.schedule.fingerprints import plan_digest
 from lmc.backend.schedule.request_model import Answer, Known, Piece, ops_of_stages
 from lmc.backend.schedule.schedule import Room, Schedule
 from lmc.backend.schedule.trace_requests import pieces_of
 from lmc.cache.batch_order.ranks import InstanceOrder
 from lmc.cache.simulation.simulator import simulate
 from lmc.driver.batch.rows import ArgumentReader, Signature
+from lmc.driver.commands import timelines
 from lmc.driver.commands.cli_options import GivenOptions, options_for_saved, runner_for
 from lmc.driver.commands.opt import context_for
 from lmc.driver.commands.schedule import HOLDS_ALL, schedule_rows
@@ -60,22 +62,37 @@ PREFILL_TOKENS = 512
 
 
 def run(
-    name: str, given: GivenOptions, fixed: list[str], *, data: str | None = None, room: Room, redact: bool = False
+    name: str,
+    given: GivenOptions,
+    fixed: list[str],
+    *,
+    data: str | None = None,
+    timeline: str | None = None,
+    room: Room,
+    redact: bool = False,
 ) -> CompiledView:
     """Return the view of a program or of a saved plan or module; with ``data``, also that of the batch of its rows.
 
-    Nothing is run. ``fixed`` are KEY=VALUE. Raises as ``lmc compile`` and ``lmc schedule`` do.
+    Nothing is run. ``fixed`` are KEY=VALUE. A ``timeline`` is the file of a run, whose rows are shown where ``data`` is
+    not given. Raises as ``lmc compile`` and ``lmc schedule`` do, and ``InputError`` for a timeline of something else.
     """
     kind = kind_of(name)
     if kind == "timeline":
         raise UsageError(
             f"{name} is a timeline, which is no program", remedy="name the program, or its saved plan (.json, .lmir)"
         )
+    recorded = None if timeline is None else timelines.read(timeline)
+    if recorded is not None and timeline is not None:
+        timelines.check_sources(recorded, timeline, name)
+        data = timelines.rows_of(recorded, timeline, data)
     with _recorded_warnings() as hints:
         if is_saved(name):
             found = _of_saved(name, given, fixed, data, room)
         else:
             found = _of_program(name, given, fixed, data, room)
+    if recorded is not None and timeline is not None:
+        timelines.check_plan(recorded, timeline, found.plan)
+        found = replace(found, timeline=(recorded, plan_digest(found.plan)))
     own = [(text, place) for text, place in hints if place is not None and place.file in found.files]
     return view_of(replace(found, hints=own, redact=redact))
 

@@ -57,6 +57,7 @@ declare namespace lmc {
     prefixes?: Prefix[];
     constraints?: ConstraintInfo[];
     plan?: BatchPlan | null;
+    timeline?: MeasuredRun | null;
     comparison?: boolean;
     redacted?: boolean;
     notices?: string[];
@@ -102,6 +103,20 @@ declare namespace lmc {
     seconds: number;
     p50?: number | null;
     longest?: number;
+  }
+
+  interface MeasuredRun {
+    request_count: number;
+    prompt: number;
+    cached: number;
+    output: number;
+    computed?: number | null;
+    seconds: number;
+    complete?: boolean;
+    requests?: RunRequest[];
+    tool_count?: number;
+    tools?: RunTool[];
+    steps?: RunSteps | null;
   }
 
   interface OpNode {
@@ -195,6 +210,51 @@ declare namespace lmc {
     saved_tokens?: number;
     saved_calls?: number;
     saved_steps?: number;
+  }
+
+  interface RunRequest {
+    key?: string | null;
+    id: string;
+    kind: "generate" | "score" | "prefill";
+    row?: number | null;
+    sample?: number;
+    wave?: number | null;
+    ready: number;
+    submitted: number;
+    admitted?: number | null;
+    first_token?: number | null;
+    ended: number;
+    prompt?: number;
+    cached?: number;
+    computed?: number | null;
+    output?: number;
+    wait?: "limit" | "batch" | "memory" | "budget" | null;
+    finish?: "stop" | "length" | "eos" | null;
+    error?: string | null;
+    unfinished?: boolean;
+  }
+
+  interface RunSteps {
+    steps: number;
+    rows: number;
+    prefill: number;
+    found: number;
+    evicted: number;
+    preempted: number;
+    most_running: number;
+    most_waiting: number;
+    seconds: number;
+  }
+
+  interface RunTool {
+    key?: string | null;
+    name: string;
+    row?: number | null;
+    started: number;
+    ended: number;
+    early?: boolean;
+    error?: string | null;
+    unfinished?: boolean;
   }
 
   interface SourceFile {

@@ -1,0 +1,68 @@
+"""Timelines of runs (``lmc run --timeline``) that are shown beside a program: read, and matched against it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lmc.backend.plan import Plan
+from lmc.backend.schedule.fingerprints import plan_digest
+from lmc.driver.batch.lines import shown_path
+from lmc.driver.batch.run_record import rows_digest, source_digests
+from lmc.driver.errors import UsageError
+from lmc.ir.errors import InputError
+from lmc.report.timeline import RunTimeline, read_timeline
+
+_REMEDY = "name a timeline of this program, or record the run again: lmc run PROGRAM --timeline FILE"
+
+
+def read(path: str) -> RunTimeline:
+    """Read a timeline. Raises ``UsageError`` for a file that can't be read, ``InputError`` for one that holds none."""
+    try:
+        with Path(path).open("rb") as lines:
+            return read_timeline(lines, path)
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}", remedy=_REMEDY) from error
+
+
+def check_sources(found: RunTimeline, path: str, spec: str) -> None:
+    """Raise ``InputError`` where a timeline is of another program than ``spec``, or of other sources of it."""
+    sources, own = found.header.sources, source_digests([spec])
+    for name in own:
+        if name not in sources:
+            raise InputError(f"{path} is a timeline of the program {found.header.program!r:.80}", remedy=_REMEDY)
+        if sources[name] != own[name]:
+            raise InputError(
+                f"the source of {name} has changed since {path} was recorded", remedy="record the run again"
+            )
+
+
+def rows_of(found: RunTimeline, path: str, data: str | None) -> str | None:
+    """Return the file of rows to show: ``data``, or where it is not given the file of the run, if that is still there.
+
+    Raises ``InputError`` where ``data`` holds other rows than the run had.
+    """
+    rows, file = found.header.rows, found.header.input
+    if data is not None:
+        own = rows_digest(data)
+        if rows is not None and own is not None and own != rows:
+            raise InputError(
+                f"{path} was recorded with other rows than those of {shown_path(data)}",
+                remedy="name the rows of the run, or leave out --input",
+            )
+        return data
+    if rows is None or file is None or Path(file).is_absolute() or not Path(file).is_file():
+        return None
+    return file if rows_digest(file) == rows else None
+
+
+def check_plan(found: RunTimeline, path: str, plan: Plan) -> None:
+    """Raise ``InputError`` where no instance of the run had ``plan``."""
+    if plan.name != found.header.program:
+        raise InputError(
+            f"{path} is a timeline of the program {found.header.program!r:.80}, not of {plan.name!r}", remedy=_REMEDY
+        )
+    if plan_digest(plan) not in {each.digest for each in found.plans}:
+        raise InputError(
+            f"{path} was recorded with another plan of {plan.name!r}",
+            remedy=f"give the options and arguments of the run, for one --model {found.header.target!r:.80}",
+        )

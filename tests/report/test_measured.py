@@ -1,0 +1,168 @@
+"""Timelines beside programs: figures equal those of the run, and timelines of something else are refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmc import driver
+from lmc.ir.errors import InputError
+from lmc.ir.profile import Profile
+from lmc.report.model import CompiledView, MeasuredCost
+
+PROGRAM = """
+import lmc
+
+
+@lmc.tool(effect="reads")
+def look(text: str) -> str:
+    if text == "fail":
+        raise LookupError("nothing")
+    return text.upper()
+
+
+@lmc.jit
+def grade(s, essay: str):
+    s += lmc.system("You grade essays.")
+    s += lmc.user(f"Essay: {look(essay)}")
+    views = s.fork(2)
+    for number in range(2):
+        views[number] += lmc.user(f"View {number}?")
+        views[number].gen("view", n=2, max_tokens=6, temperature=1.0)
+    s.gen("verdict", max_tokens=6)
+    return s.select("grade", ["good", "bad"])
+
+
+@lmc.jit
+def breaks(s, essay: str):
+    s += essay
+    s.gen("first", max_tokens=4)
+    eval("0")
+    return s.gen("second", max_tokens=4)
+"""
+ROWS = [{"essay": f"essay {number}"} for number in range(5)] + [{"essay": "fail"}]
+ROOM = driver.view.Room(driver.schedule.HOLDS_ALL)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a program and its rows."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "measured_program.py").write_text(PROGRAM)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return tmp_path
+
+
+def recorded(name: str = "grade", target: str = "toy", rows: str | None = "rows.jsonl") -> Profile:
+    """Run the rows, write ``t.json``, and return the profile of all rows."""
+    spec = f"measured_program.py:{name}"
+    runner = driver.runner_for(driver.load_program(spec), {"target": target})
+    header = driver.timeline_header(runner.program, [spec], runner.target(), rows)
+    with driver.TimelineFile("t.json", header) as file:
+        part = [(number, ((), row)) for number, row in enumerate(ROWS)]
+        results = dict(runner.run_rows([part], None, file))
+    return Profile.merge(runner.program, [result.profile for result in results.values()])
+
+
+def view(name: str = "grade", target: str = "toy", **more: Any) -> CompiledView:
+    spec = f"measured_program.py:{name}"
+    return driver.view.run(spec, {"target": target}, [], timeline="t.json", room=ROOM, **more)
+
+
+@pytest.mark.parametrize("target", ["toy", "builtin"])
+def test_the_costs_of_calls_are_those_of_the_profiles(target: str):
+    profile = recorded(target=target)
+    found = view(target=target)
+    costs = {call.id: call.measured for call in found.calls}
+    assert len(costs) == 4
+    for op_id, cost in costs.items():
+        assert isinstance(cost, MeasuredCost)
+        entry = profile.ops[op_id]
+        usage = (entry.usage.calls, entry.usage.prompt_tokens, entry.usage.cached_tokens, entry.usage.generated_tokens)
+        assert (cost.requests, cost.prompt, cost.cached, cost.output) == usage
+        assert (cost.p50, cost.longest) == (entry.length_quantile(0.5), entry.longest)
+    run = found.timeline
+    assert run is not None
+    total = profile.usage
+    assert (run.prompt, run.cached, run.output) == (total.prompt_tokens, total.cached_tokens, total.generated_tokens)
+    assert (run.computed is None) == (run.steps is None) == (target == "toy")
+    if run.steps is not None:
+        assert run.computed == run.steps.prefill
+        assert all(each.admitted is not None for each in run.requests)
+    assert run.complete
+    assert run.request_count == len(run.requests)
+    keys = {call.key: call for call in found.calls}
+    for each in run.requests:
+        assert each.key is not None
+        if each.kind != "prefill":
+            assert (each.id, each.wave) == (keys[each.key].id, keys[each.key].wave)
+    names = {node.key: node for node in found.stages[0].added}
+    assert all(each.key in names and names[each.key].kind == "tool" for each in run.tools)
+    assert sorted((each.row, each.error) for each in run.tools) == [(n, None) for n in range(5)] + [(5, "LookupError")]
+
+
+def test_the_rows_of_the_run_are_shown_if_they_are_still_there(folder: Path):
+    recorded()
+    with_rows = view()
+    assert with_rows.plan is not None
+    assert with_rows.plan.row_count == len(ROWS)
+    (folder / "rows.jsonl").write_text('{"essay": "other"}\n')
+    assert view().plan is None
+    with pytest.raises(InputError, match=r"t.json was recorded with other rows than those of rows.jsonl"):
+        view(data="rows.jsonl")
+    (folder / "rows.jsonl").unlink()
+    assert view().plan is None
+
+
+def test_requests_after_a_break_have_no_key():
+    recorded("breaks")
+    run = view("breaks").timeline
+    assert run is not None
+    assert {(each.id, each.key is None) for each in run.requests} == {("breaks/first", False), ("breaks/second", True)}
+
+
+def test_a_timeline_of_something_else_is_refused(folder: Path):
+    recorded()
+    with pytest.raises(InputError, match=r"t.json is a timeline of the program 'grade', not of 'breaks'"):
+        view("breaks")
+    with pytest.raises(InputError, match=r"t.json was recorded with another plan of 'grade'") as failure:
+        driver.view.run("measured_program.py:grade", {"target": "toy", "level": "O0"}, [], timeline="t.json", room=ROOM)
+    assert failure.value.remedy is not None
+    assert "--model 'toy'" in failure.value.remedy
+    (folder / "other.py").write_text(PROGRAM)
+    with pytest.raises(InputError, match=r"t.json is a timeline of the program 'grade'"):
+        driver.view.run("other.py:grade", {"target": "toy"}, [], timeline="t.json", room=ROOM)
+    (folder / "measured_program.py").write_text(PROGRAM + "\n")
+    with pytest.raises(InputError, match=r"the source of measured_program has changed since t.json was recorded"):
+        view()
+    with pytest.raises(driver.UsageError, match=r"no.json can't be read"):
+        driver.view.run("measured_program.py:grade", {"target": "toy"}, [], timeline="no.json", room=ROOM)
+    with pytest.raises(InputError, match=r"measured_program.py is no timeline: line 2 is no event of one"):
+        driver.view.run("measured_program.py:grade", {"target": "toy"}, [], timeline="measured_program.py", room=ROOM)
+
+
+def test_a_cut_timeline_is_shown_with_a_notice(folder: Path):
+    recorded()
+    lines = (folder / "t.json").read_bytes().splitlines(keepends=True)
+    (folder / "t.json").write_bytes(b"".join(lines[:-3]))
+    found = view()
+    assert found.timeline is not None
+    assert not found.timeline.complete
+    assert "the timeline was cut, or its run has not ended" in found.notices
+
+
+def test_names_and_places_of_anybody_are_harmless(folder: Path):
+    recorded()
+    events = [json.loads(line.removesuffix(b",\n")) for line in (folder / "t.json").read_bytes().splitlines(True)[1:-1]]
+    for event in events:
+        if event["ph"] == "X":
+            event["name"] = "</script>\u202e\x00" + "x" * 5000
+            event["args"] |= {"at": 2**50, "error": "<b>\n"}
+    (folder / "t.json").write_text("[\n" + ",\n".join(json.dumps(event) for event in events) + "\n]\n")
+    found = view()
+    text = driver.view.FORMATS["json"](found)
+    assert text.isascii()
+    assert "<" not in text
+    assert found.timeline is not None
+    assert all(each.key is None and len(each.id) <= 200 for each in found.timeline.requests)
