@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lmc.ir.usage import Timing, Usage
@@ -10,10 +10,15 @@ from lmc.ir.usage import Timing, Usage
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A line of the user's program."""
+    """A line of the user's program.
+
+    ``column`` is that of the call there, in characters from 1, if it is known. It tells calls of one line apart for
+    readers; locations that differ in it are equal, and texts leave it out.
+    """
 
     file: str
     line: int
+    column: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

@@ -27,10 +27,14 @@ class _Model(BaseModel):
 
 
 class SourceLine(_Model):
-    """A line of a source: ``source`` is its index in ``CompiledView.sources``, ``line`` counts from 1."""
+    """A line of a source: ``source`` is its index in ``CompiledView.sources``, ``line`` counts from 1.
+
+    ``column`` counts characters from 1: the beginning of the call or statement of an op, if it is known.
+    """
 
     source: int
     line: int
+    column: int | None = None
 
 
 class Input(_Model):

@@ -62,10 +62,15 @@ class SourceFiles:
         self.files: dict[str, int] = {}
 
     def place(self, location: Location | None) -> SourceLine | None:
-        """Return a location as a place."""
+        """Return a location as a line."""
         if location is None:
             return None
         return SourceLine(source=self.files.setdefault(location.file, len(self.files)), line=location.line)
+
+    def column(self, location: Location | None) -> SourceLine | None:
+        """Return a location as a place in a line."""
+        place = self.place(location)
+        return place if place is None or location is None else place.model_copy(update={"column": location.column})
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +191,7 @@ def _node(
         label=one_line(_label_of(shown(op)), MAX_LABEL),
         text=shortened(print_op(shown(op)), MAX_TEXT),
         id=None if op_id is None else visible(op_id),
-        place=sources.place(op.location),
+        place=sources.column(op.location),
         parent=each.parent,
         region=each.region,
         inputs=tuple(Input(key=key, kind=kind) for key, kind in inputs.items()),
@@ -213,7 +218,7 @@ def _orders(body: Block, key_of: Mapping[Op, str]) -> dict[str, list[str]]:
 
 
 def fans_of(nodes: Sequence[OpNode]) -> list[tuple[str, ...]]:
-    """Return the fan-outs: nodes of one line that are the same op, in the same region, on equal inputs.
+    """Return the fan-outs: nodes of one call or statement that are the same op, in the same region, on equal inputs.
 
     Inputs are equal that are the same node, or in one fan-out. Two ops in a row are none, as one needs the other.
     """

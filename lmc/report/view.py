@@ -179,7 +179,7 @@ def _breaks(
             BreakView(
                 cause=said(entry.cause),
                 remedy=said(entry.remedy),
-                place=sources.place(entry.location),
+                place=sources.column(entry.location),
                 key=None if op is None else keys[op],
             )
         )

@@ -1,21 +1,28 @@
 """What makes a program, and what of its source can't be captured."""
 
+import ast
 import asyncio
 import linecache
 import textwrap
 
 import pytest
 
+from lmc.driver import load_program
 from lmc.frontend.capture import capture
 from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.functions import definition_of
+from lmc.ir.core import walk
+from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.engine.toy import ToyEngine
-from lmc.ir.errors import CaptureError
+from lmc.ir.errors import CaptureError, Location
+from tests.examples.cases import EXAMPLES
 from tests.frontend.harness import check
 from tests.frontend.strategies import load
+from tests.project.layers import REPOSITORY
+from tests.report.programs import NAMES
 
 
 def refused(function):
@@ -89,6 +96,68 @@ def test_programs_in_notebook_cells_have_source():
     captured = check(JittedFunction(names["program"]), ("x",))
     assert captured.breaks == ()
     assert str(captured.module.main.body.ops[1].location) == "<cell-1>:3"
+
+
+def columns(function) -> dict[str, tuple[int, int | None]]:
+    """Line and column of each call of a model, by its id."""
+    found = {}
+    for op in walk([capture(JittedFunction(function), None).module.main.body]):
+        if isinstance(op, SamplingOp | SelectOp):
+            assert op.location is not None
+            found[op.id] = (op.location.line, op.location.column)
+    return found
+
+
+def test_calls_of_one_line_have_their_columns(tmp_path):
+    source = """def program(s, a):
+    s += "ä日😀" + s.gen("x") + s.gen("y"); s += s.gen("z")
+    t = [s.gen("r") for _ in range(2)]
+    s += (
+        a + s.gen(
+            "m")
+        + s.select("n", ["u", "v"]))
+    return t
+"""
+    assert columns(load(source, tmp_path).program) == {
+        "program/x": (2, 18),
+        "program/y": (2, 31),
+        "program/z": (2, 48),
+        "program/r": (3, 10),
+        "program/r#1": (3, 10),
+        "program/m": (5, 13),
+        "program/n": (7, 11),
+    }
+
+
+def test_columns_are_those_of_statements_and_calls():
+    """In the examples, each op begins where a part of its line does, and each call of a model has a column."""
+    for program, file in programs_of_examples():
+        text = file.read_text("utf-8")
+        lines = text.splitlines()
+        begins = {
+            (node.lineno, len(lines[node.lineno - 1].encode()[: node.col_offset].decode()) + 1)
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.stmt | ast.expr)
+        }
+        for op in walk([capture(program, None).module.main.body]):
+            place = op.location
+            if place is not None and place.column is not None:
+                assert (place.line, place.column) in begins
+            else:
+                assert not isinstance(op, SamplingOp | SelectOp)
+
+
+def programs_of_examples():
+    for name in sorted(EXAMPLES):
+        file = REPOSITORY / "examples" / f"{name}.py"
+        yield load_program(f"{file}:{NAMES[name]}" if name in NAMES else str(file)), file
+
+
+def test_a_column_is_no_part_of_what_locations_are():
+    place = Location("a.py", 3, 7)
+    assert place == Location("a.py", 3)
+    assert hash(place) == hash(Location("a.py", 3))
+    assert str(place) == "a.py:3"
 
 
 def test_what_is_no_program():

@@ -874,13 +874,17 @@ class Machine:
         return self.activations[-1]
 
     def at(self, node: Any) -> Location:
-        """The line of a node, which ops get from here on."""
+        """The place of a node, which ops get from here on: of a statement or a call, else of what it is a part of.
+
+        A part on a line of its own has its own place.
+        """
         definition, location = self.activations[-1].definition, self.graph.location
         if location is not None and (
-            definition.is_own or (location.line == node.lineno and location.file == definition.file)
+            definition.is_own
+            or (location.line == node.lineno and location.file == definition.file and not isinstance(node, _PLACED))
         ):
             return location
-        location = self.graph.location = Location(definition.file, node.lineno)
+        location = self.graph.location = definition.location(node)
         return location
 
 
@@ -899,6 +903,9 @@ class MadeError(Exception):
         super().__init__(str(error))
         self.error = error
         self.location = location
+
+
+_PLACED = (ast.stmt, ast.Call)
 
 
 def _takes_names(call: ast.Call) -> bool:

@@ -13,11 +13,12 @@ from typing import Any
 
 from lmc.frontend.source.files import Unsupported, check_same, definition_in, index_of, parse_file, source_of_file
 from lmc.frontend.source.liveness import CONSUMING, Live, live_names
-from lmc.frontend.source.locations import is_user_file
+from lmc.frontend.source.locations import is_user_file, location_of
 from lmc.frontend.source.places import FunctionNode, Place, code_in, functions_in, places_of
 from lmc.frontend.source.scopes import FunctionScope
 from lmc.frontend.source.sites import Sites
 from lmc.frontend.source.turns import warn_of_joined_answers
+from lmc.ir.errors import Location
 
 POLYFILLS = str(Path(__file__).parents[1] / "python" / "library" / "polyfills.py")
 """The file of the functions that stand for Python's own."""
@@ -46,6 +47,7 @@ class Definition:
     _signatures: dict[frozenset[str], inspect.Signature] = field(
         default_factory=dict[frozenset[str], inspect.Signature]
     )
+    _locations: dict[tuple[int, int], Location] = field(default_factory=dict[tuple[int, int], Location])
 
     def __post_init__(self) -> None:
         self.scope = FunctionScope(self.node)
@@ -145,6 +147,14 @@ class Definition:
     def sites(self) -> Sites | None:
         """Return where its control flow stands."""
         return None if isinstance(self.node, ast.Lambda) or self.is_own else Sites.of(self.node, self.file)
+
+    def location(self, node: Any) -> Location:
+        """Return where a node of it begins; the same object each time."""
+        place = (node.lineno, node.col_offset)
+        found = self._locations.get(place)
+        if found is None:
+            found = self._locations[place] = location_of(self.file, *place)
+        return found
 
     def inner(self, node: FunctionNode) -> Definition:
         """A function that is written in this one; the same object each time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import os
 import sysconfig
 from bisect import bisect_right
@@ -32,6 +33,12 @@ def is_user_file(filename: str) -> bool:
 def is_own_file(filename: str) -> bool:
     """Return True if the user writes ``filename``: it belongs to no installed package."""
     return is_user_file(filename) and "site-packages" not in filename
+
+
+def location_of(file: str, line: int, offset: int) -> Location:
+    """Return the place of a node of a file: ``offset`` counts bytes of UTF-8 from 0, as Python's trees do."""
+    text = linecache.getline(file, line).encode("utf-8", "surrogatepass")[:offset]
+    return Location(file, line, len(text.decode("utf-8", "replace")) + 1 if len(text) == offset else None)
 
 
 def user_location() -> Location | None:

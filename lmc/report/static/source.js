@@ -141,12 +141,12 @@ class SourcePane {
   }
 
   /**
-   * Marks the lines of the selected ops.
+   * Marks the lines of the selected ops, and where on them the ops begin.
    * @param {boolean} scroll
    */
   mark(scroll) {
-    /** @type {Set<number>} */
-    const lines = new Set();
+    /** The columns of the selected ops by line. @type {Map<number, Set<number>>} */
+    const lines = new Map();
     /** @type {lmc.SourceLine | undefined} */
     let first;
     for (const key of this.session.selected) {
@@ -154,12 +154,19 @@ class SourcePane {
       if (!place) continue;
       first ??= place;
       if (scroll && first === place) this.show(place.source);
-      if (place.source === this.current) lines.add(place.line);
+      if (place.source !== this.current) continue;
+      const columns = lines.get(place.line) ?? new Set();
+      // The columns are those of the source before its texts were replaced.
+      if (place.column && !this.session.data.view.redacted) columns.add(place.column);
+      lines.set(place.line, columns);
     }
     for (const row of this.list.querySelectorAll(".line")) {
       const isSelected = lines.has(Number(/** @type {HTMLElement} */ (row).dataset.line));
       row.classList.toggle("selected", isSelected);
       row.querySelector("button")?.setAttribute("aria-pressed", String(isSelected));
+      const code = /** @type {HTMLElement} */ (row.querySelector("code"));
+      const columns = lines.get(Number(/** @type {HTMLElement} */ (row).dataset.line)) ?? new Set();
+      if (columns.size > 0 || code.querySelector("mark") !== null) code.replaceChildren(...marked(code.textContent ?? "", columns));
     }
     if (scroll && first !== undefined) this.scrollTo(first.line);
   }
@@ -174,6 +181,25 @@ class SourcePane {
       box.scrollTop += inner.top - outer.top - outer.height / 3;
     }
   }
+}
+
+/**
+ * Returns a line with marks at the names that begin at columns, which count characters from 1.
+ * @param {string} text
+ * @param {Set<number>} columns
+ */
+function marked(text, columns) {
+  const characters = [...text];
+  /** @type {(Node | string)[]} */
+  const found = [];
+  let end = 0;
+  for (const start of [...columns].map((column) => column - 1).sort((a, b) => a - b)) {
+    if (start < end || start >= characters.length) continue;
+    const name = /^[\p{L}\p{N}_.]+/u.exec(characters.slice(start).join(""))?.[0] ?? characters[start];
+    found.push(characters.slice(end, start).join(""), make("mark", {}, name));
+    end = start + [...name].length;
+  }
+  return [...found, characters.slice(end).join("")];
 }
 
 /** @param {lmc.LineCost} cost */

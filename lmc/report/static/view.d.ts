@@ -266,6 +266,7 @@ declare namespace lmc {
   interface SourceLine {
     source: number;
     line: number;
+    column?: number | null;
   }
 
   interface StageView {

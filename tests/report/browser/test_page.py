@@ -155,6 +155,38 @@ def test_an_op_selects_its_line_and_a_line_its_ops(show: Show, tmp_path: Path) -
         assert sorted(drawn) == sorted(want)
 
 
+TWO_CALLS = """import lmc
+
+
+@lmc.jit
+def f(s):
+    s += "Größe 😀" + s.gen("a", max_tokens=2) + s.gen("b", max_tokens=2)
+"""
+
+
+def test_calls_of_one_line_are_marked_at_their_columns(
+    show: Show, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("two_calls.py").write_text(TWO_CALLS, encoding="utf-8")
+    view = driver.view.run("two_calls.py", TOY, [], room=ROOM)
+    page = show(view)
+    marks = (
+        "[...document.querySelectorAll('#source-lines mark')].map((one) => [one.previousSibling.data, one.textContent])"
+    )
+    line = TWO_CALLS.splitlines()[5]
+    for call, text in zip(view.calls, ('s.gen("a"', 's.gen("b"'), strict=True):
+        page.evaluate("(key) => app.session.select([key])", call.key)
+        assert page.evaluate(marks) == [[line.partition(text)[0], "s.gen"]]
+    page.click("#source-lines [data-line='6'] button.number")
+    assert {call.key for call in view.calls} < set(page.evaluate("[...app.session.selected]"))
+    assert [text for _, text in page.evaluate(marks)] == ["s", "s.gen", "s.gen"]
+    page.evaluate("app.session.select([])")
+    assert page.evaluate(marks) == []
+    assert page.locator("#source-lines [data-line='6'] code").inner_text() == line
+
+
 def test_breaks_stand_at_their_lines(show: Show, tmp_path: Path) -> None:
     view = view_of("broken", tmp_path)
     page = show(view)
