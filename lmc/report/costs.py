@@ -193,6 +193,7 @@ def total_planned(entries: Iterable[PlannedCost]) -> PlannedCost:
         cached=sum(each.cached for each in all_of),
         output=sum(each.output for each in all_of),
         longest_prompt=max((each.longest_prompt for each in all_of), default=0),
+        dollars=_total_dollars(all_of),
     )
 
 
@@ -206,4 +207,11 @@ def total_measured(entries: Iterable[MeasuredCost]) -> MeasuredCost:
         output=sum(each.output for each in all_of),
         seconds=sum(each.seconds for each in all_of),
         longest=max((each.longest for each in all_of), default=0),
+        dollars=_total_dollars(all_of),
     )
+
+
+def _total_dollars(entries: Iterable[PlannedCost | MeasuredCost]) -> float | None:
+    """Return the sum of the prices that are known; None where none is."""
+    known = [each.dollars for each in entries if each.dollars is not None]
+    return sum(known) if known else None

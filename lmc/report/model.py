@@ -136,19 +136,24 @@ class TokenCount(_Model):
 
 
 class PlannedCost(_Model):
-    """Requests as ``lmc simulate`` serves them, in sum: ``cached`` of the ``prompt`` tokens are found in the cache."""
+    """Requests as ``lmc simulate`` serves them, in sum: ``cached`` of the ``prompt`` tokens are found in the cache.
+
+    ``dollars`` is None where no price is known.
+    """
 
     requests: int = 0
     prompt: int = 0
     cached: int = 0
     output: int = 0
     longest_prompt: int = 0
+    dollars: float | None = None
 
 
 class MeasuredCost(_Model):
     """The measurements of a profile over all its runs, or of a timeline. ``p50`` and ``longest`` are of an output.
 
     ``seconds`` of a profile are those of the calls, of a timeline those of their requests.
+    ``dollars`` is None where no price is known.
     """
 
     requests: int
@@ -158,6 +163,7 @@ class MeasuredCost(_Model):
     seconds: float
     p50: int | None = None
     longest: int = 0
+    dollars: float | None = None
 
 
 class CallCost(_Model):

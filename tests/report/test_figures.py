@@ -16,7 +16,8 @@ from lmc.ir.text.parser import parse_verified
 from lmc.ir.usage import Usage
 from lmc.passes.base import PassContext
 from lmc.passes.pipelines import pipeline
-from lmc.report.model import OpNode
+from lmc.report.costs import total_measured, total_planned
+from lmc.report.model import MeasuredCost, OpNode, PlannedCost
 from lmc.report.replay import state_at
 from lmc.report.tree import tree
 from tests.examples.cases import EXAMPLES
@@ -229,6 +230,15 @@ WAVES = """module @f {
   }
 }
 """
+
+
+def test_sums_have_the_dollars_that_are_known() -> None:
+    planned = [PlannedCost(requests=1, dollars=0.5), PlannedCost(requests=2), PlannedCost(dollars=0.25)]
+    assert total_planned(planned) == PlannedCost(requests=3, dollars=0.75)
+    assert total_planned(planned[1:2]).dollars is None
+    measured = MeasuredCost(requests=1, prompt=2, cached=1, output=1, seconds=0.5)
+    assert total_measured([measured, measured]).dollars is None
+    assert total_measured([measured, measured.model_copy(update={"dollars": 2.0})]).dollars == 2.0
 
 
 def test_waves_count_from_the_start_of_the_program(tmp_path: Path) -> None:

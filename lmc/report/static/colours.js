@@ -70,6 +70,12 @@ class Colours {
         value: (call) => (hasPlan ? call.planned?.output : call.output) ?? 0,
         text: (value) => counted(value, "token"),
       },
+      {
+        name: "dollars",
+        title: hasPlan ? "Dollars, planned" : "Dollars, measured",
+        value: (call) => (hasPlan ? call.planned : call.measured)?.dollars ?? 0,
+        text: dollars,
+      },
       { name: "seconds", title: "Seconds, measured", value: (call) => call.measured?.seconds, text: (value) => `${number(value)} s` },
     ];
     this.modes = all.filter((mode) => mode.value === undefined || calls.some((call) => mode.value?.(call)));

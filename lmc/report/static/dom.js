@@ -65,6 +65,11 @@ function number(value) {
   return NUMBERS.format(value);
 }
 
+/** @param {number} value */
+function dollars(value) {
+  return `$${number(value)}`;
+}
+
 /**
  * Returns a count with its noun: "1 call", "2 calls".
  * @param {number} count

@@ -56,6 +56,7 @@ class SelectionPane {
           ["steps", number(plan.steps)],
           ["waves", number(plan.waves)],
           ["predicted seconds", number(plan.predicted_seconds)],
+          ["predicted dollars", plan.total.dollars ? dollars(plan.total.dollars) : ""],
         ]),
       );
     }

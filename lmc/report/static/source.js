@@ -225,7 +225,7 @@ function costText(cost) {
 function plannedText(planned) {
   return (
     `${counted(planned.requests ?? 0, "request")}, ${counted(planned.prompt ?? 0, "prompt token")}, ` +
-    `${number(planned.cached ?? 0)} of them cached, ${counted(planned.output ?? 0, "output token")}`
+    `${number(planned.cached ?? 0)} of them cached, ${counted(planned.output ?? 0, "output token")}${dollarsText(planned)}`
   );
 }
 
@@ -234,6 +234,11 @@ function measuredText(measured) {
   const p50 = measured.p50 === undefined || measured.p50 === null ? "" : `, median ${number(measured.p50)}`;
   return (
     `${counted(measured.requests, "request")}, ${counted(measured.prompt, "prompt token")}, ${number(measured.cached)} of them cached, ` +
-    `${counted(measured.output, "output token")}${p50}, longest ${number(measured.longest ?? 0)}, ${number(measured.seconds)} s`
+    `${counted(measured.output, "output token")}${p50}, longest ${number(measured.longest ?? 0)}, ${number(measured.seconds)} s${dollarsText(measured)}`
   );
+}
+
+/** @param {lmc.PlannedCost | lmc.MeasuredCost} cost */
+function dollarsText(cost) {
+  return cost.dollars === undefined || cost.dollars === null ? "" : `, ${dollars(cost.dollars)}`;
 }

@@ -171,6 +171,7 @@ function callTable(session) {
       { title: "cached", value: (call) => call.planned?.cached ?? 0 },
       { title: "tokens out", value: (call) => call.planned?.output ?? 0 },
       { title: "longest prompt", value: (call) => call.planned?.longest_prompt ?? 0 },
+      { title: "dollars", value: (call) => call.planned?.dollars ?? 0 },
     );
   }
   if (isMeasured) {
@@ -182,6 +183,7 @@ function callTable(session) {
       { title: "out p50", value: (call) => call.measured?.p50 ?? "" },
       { title: "out longest", value: (call) => call.measured?.longest ?? 0 },
       { title: "seconds", value: (call) => call.measured?.seconds ?? 0 },
+      { title: "measured dollars", value: (call) => call.measured?.dollars ?? 0 },
     );
   }
   columns.push({ title: "remarks", value: remarks });

@@ -103,6 +103,7 @@ declare namespace lmc {
     seconds: number;
     p50?: number | null;
     longest?: number;
+    dollars?: number | null;
   }
 
   interface MeasuredRun {
@@ -141,6 +142,7 @@ declare namespace lmc {
     cached?: number;
     output?: number;
     longest_prompt?: number;
+    dollars?: number | null;
   }
 
   interface PlannedRequest {

@@ -9,6 +9,7 @@ import pytest
 
 from lmc import driver
 from lmc.driver.commands.view import CompiledView, Room
+from lmc.report.model import PlannedCost
 from lmc.report.replay import state_at
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
@@ -317,6 +318,38 @@ def test_figures_are_those_of_the_data(show: Show, tmp_path: Path) -> None:
     assert len(labels) == len(plan.prompts)
     for label, node in zip(labels, plan.prompts, strict=True):
         assert f"{node.computed:,} computed, {node.cached:,} found in the cache" in label
+
+
+def test_dollars_are_shown_where_the_data_have_them(show: Show, tmp_path: Path) -> None:
+    """No command computes them yet."""
+    view = view_of("judge", tmp_path)
+    modes = "[...document.querySelectorAll('#colour option')].map((one) => one.value)"
+    heads = "[...document.querySelectorAll('#panel-calls th')].map((one) => one.textContent)"
+    page = show(view)
+    assert "dollars" not in page.evaluate(modes)
+    page.click("#tab-calls")
+    assert "tokens in" in page.evaluate(heads)
+    assert "dollars" not in page.evaluate(heads)
+    assert view.plan is not None
+    calls = [
+        call.model_copy(update={"planned": priced(call.planned, number / 8)}) for number, call in enumerate(view.calls)
+    ]
+    lines = [line.model_copy(update={"planned": priced(line.planned, 0.25)}) for line in view.lines]
+    plan = view.plan.model_copy(update={"total": priced(view.plan.total, 21 / 8)})
+    page = show(view.model_copy(update={"calls": tuple(calls), "lines": tuple(lines), "plan": plan}))
+    assert "$2.625" in page.locator("#selection").inner_text()
+    page.select_option("#colour", "dollars")
+    assert "$0.75" in page.locator("#legend").inner_text()
+    page.click("#tab-calls")
+    assert "dollars" in page.evaluate(heads)
+    place = lines[0].place.line
+    title = page.locator(f"#source-lines [data-line='{place}'] .cost").get_attribute("title") or ""
+    assert title.endswith("$0.25")
+
+
+def priced(cost: PlannedCost | None, dollars: float) -> PlannedCost:
+    assert cost is not None
+    return cost.model_copy(update={"dollars": dollars})
 
 
 def test_a_drag_over_the_timeline_selects(show: Show, tmp_path: Path) -> None:
