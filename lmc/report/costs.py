@@ -118,7 +118,7 @@ def prefixes_of(ops: Sequence[Placed], lengths: Mapping[Op, tuple[Length, Length
     """Return the prefixes that are computed once, each with the calls whose nearest one it is."""
     nearest: dict[Value, str] = {}
     users: dict[str, list[str]] = {}
-    found: list[tuple[Placed, PrefillOp]] = []
+    found: list[tuple[Placed, PrefillOp, str | None]] = []
     for each in ops:
         op = each.op
         if isinstance(op, RegionOp):
@@ -127,7 +127,7 @@ def prefixes_of(ops: Sequence[Placed], lengths: Mapping[Op, tuple[Length, Length
             continue
         before = next((nearest[value] for value in op.operands if value.type == CTX and value in nearest), None)
         if isinstance(op, PrefillOp):
-            found.append((each, op))
+            found.append((each, op, before))
             users[each.key] = []
             before = each.key
         elif before is not None and is_call(op):
@@ -140,9 +140,10 @@ def prefixes_of(ops: Sequence[Placed], lengths: Mapping[Op, tuple[Length, Length
             scope="batch" if op.scope == "batch" else "instance",
             tokens=_without(*lengths[op]),
             whole=tokens(lengths[op][0]),
+            outer=outer,
             calls=tuple(users[each.key]),
         )
-        for each, op in found
+        for each, op, outer in found
     ]
 
 

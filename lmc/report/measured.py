@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from lmc.ir.core import Op
 from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile, length_bins
 from lmc.ir.usage import Usage
 from lmc.ir.wording import with_count
-from lmc.report.model import MeasuredRun, RunRequest, RunSteps, RunTool
+from lmc.report.costs import number_of
+from lmc.report.given import Batch
+from lmc.report.model import Divergence, MeasuredRun, Prefix, RunRequest, RunSteps, RunTool
+from lmc.report.prompts import PromptUse
 from lmc.report.text import one_line
-from lmc.report.timeline import MeasuredRequest, RunTimeline, ToolCall
+from lmc.report.timeline import EngineStep, MeasuredRequest, RunTimeline, ToolCall
 
 MAX_NAME = 200
+_SLACK = 16
+"""Tokens by which lengths of prompts may differ from those of a plan, which estimates texts."""
 
 
 def op_profiles(timeline: RunTimeline, digest: str, ops: Sequence[Op]) -> dict[str, OpProfile]:
@@ -33,17 +40,28 @@ def op_profiles(timeline: RunTimeline, digest: str, ops: Sequence[Op]) -> dict[s
     return found
 
 
-def measured_run(timeline: RunTimeline, digest: str, keys: Sequence[str], most: int, notices: list[str]) -> MeasuredRun:
-    """Return the run as data; ``keys`` are those of the ops of the plan with a ``digest``. At most ``most`` are listed.
+def measured_run(
+    timeline: RunTimeline,
+    digest: str,
+    own: Sequence[str],
+    *,
+    batch: Batch | None,
+    keys: Mapping[Op, str],
+    prefixes: Sequence[Prefix],
+    notices: list[str],
+    most: int,
+) -> tuple[MeasuredRun, dict[int, list[PromptUse]]]:
+    """Return the run as data, and the prompts of its requests by the places of the requests in ``batch``.
 
-    Times are seconds since the first request was ready or the first tool began.
+    ``own`` are the keys of the ops of the plan with a ``digest``, ``keys`` those of ops. At most ``most`` requests and
+    tools are listed. Times are seconds since the first request was ready or the first tool began.
     """
     plan = _plan_number(timeline, digest)
     begin = min([*(each.ready for each in timeline.requests), *(each.started for each in timeline.tools)], default=0)
 
     def key_of(entry: MeasuredRequest | ToolCall) -> str | None:
-        place = _place(entry, plan, len(keys))
-        return None if place is None else keys[place]
+        place = _place(entry, plan, len(own))
+        return None if place is None else own[place]
 
     requests = sorted(timeline.requests, key=lambda each: (each.submitted, each.lane))
     tools = sorted(timeline.tools, key=lambda each: (each.started, each.lane))
@@ -56,31 +74,120 @@ def measured_run(timeline: RunTimeline, digest: str, keys: Sequence[str], most: 
         if len(entries) > most:
             notices.append(f"the first {most:,} of {len(entries):,} entries ({what}) are listed; sums are of all")
     steps = timeline.steps
-    return MeasuredRun(
+    computed, elsewhere, divergence = sum(each.computed or 0 for each in requests), 0, None
+    uses: dict[int, list[PromptUse]] = {}
+    if batch is not None:
+        places = _planned_places(batch, keys, [(each, key_of(each)) for each in requests], prefixes)
+        for request, place in zip(requests, places, strict=True):
+            use = _use(request)
+            if place is None:
+                elsewhere += use.computed
+            else:
+                uses.setdefault(place, []).append(use)
+        divergence = _divergence(batch, requests, places, begin)
+    run = MeasuredRun(
         request_count=len(requests),
         prompt=sum(each.prompt or 0 for each in requests if each.kind != "prefill"),
         cached=sum(each.cached or 0 for each in requests if each.kind != "prefill"),
         output=sum(each.generated for each in requests),
-        computed=None if not steps else sum(each.computed or 0 for each in requests),
+        computed=None if not steps else computed,
+        elsewhere=elsewhere,
+        divergence=divergence,
         seconds=_seconds(max([each.ended for each in [*requests, *tools]], default=begin), begin),
         complete=timeline.is_complete,
         requests=tuple(_request(each, key_of(each), begin) for each in requests[:most]),
         tool_count=len(tools),
         tools=tuple(_tool(each, key_of(each), begin) for each in tools[:most]),
-        steps=None
-        if not steps
-        else RunSteps(
-            steps=len(steps),
-            rows=sum(each.rows for each in steps),
-            prefill=sum(each.prefill for each in steps),
-            found=sum(each.found for each in steps),
-            evicted=sum(each.evicted for each in steps),
-            preempted=sum(each.preempted for each in steps),
-            most_running=max(each.running for each in steps),
-            most_waiting=max(each.waiting for each in steps),
-            seconds=round(sum(each.ended - each.started for each in steps) / 1e6, 6),
-        ),
+        steps=_steps(steps) if steps else None,
     )
+    return run, uses
+
+
+def _steps(steps: Sequence[EngineStep]) -> RunSteps:
+    return RunSteps(
+        steps=len(steps),
+        rows=sum(each.rows for each in steps),
+        prefill=sum(each.prefill for each in steps),
+        found=sum(each.found for each in steps),
+        evicted=sum(each.evicted for each in steps),
+        preempted=sum(each.preempted for each in steps),
+        most_running=max(each.running for each in steps),
+        most_waiting=max(each.waiting for each in steps),
+        seconds=round(sum(each.ended - each.started for each in steps) / 1e6, 6),
+    )
+
+
+def _use(request: MeasuredRequest) -> PromptUse:
+    tokens, cached = request.prompt or 0, request.cached or 0
+    return PromptUse(tokens, cached, max(tokens - cached, 0) if request.computed is None else request.computed)
+
+
+def _planned_places(
+    batch: Batch,
+    keys: Mapping[Op, str],
+    requests: Sequence[tuple[MeasuredRequest, str | None]],
+    prefixes: Sequence[Prefix],
+) -> list[int | None]:
+    """Return for requests of a run, each with the key of its op, their places in the batch; None: it has none.
+
+    The requests of one op and row have the planned ones in order; if there are more of them, they have the last one. A
+    prefix has the place of the first prompt that begins with it.
+    """
+    places: dict[tuple[str, int | None], list[int]] = {}
+    for place, request in enumerate(batch.requests):
+        key = keys[batch.ops[number_of(request.id)]]
+        places.setdefault((key, request.instance), []).append(place)
+        places.setdefault((key, None), []).append(place)
+    users = {each.key: [*each.calls] for each in prefixes}
+    for each in reversed(prefixes):  # an outer one stands before those that go on from it
+        if each.outer in users:
+            users[each.outer] += users[each.key]
+    found: list[int | None] = []
+    counts: Counter[tuple[str, int | None]] = Counter()
+    for request, key in requests:
+        if key is None:
+            found.append(None)
+        elif request.kind == "prefill":
+            firsts = (places.get((user, request.row)) for user in users.get(key, ()))
+            found.append(min((each[0] for each in firsts if each), default=None))
+        else:
+            planned = places.get((key, request.row))
+            found.append(None if planned is None else planned[min(counts[key, request.row], len(planned) - 1)])
+            counts[key, request.row] += 1
+    return found
+
+
+def _divergence(
+    batch: Batch, requests: Sequence[MeasuredRequest], places: Sequence[int | None], begin: int
+) -> Divergence | None:
+    """Return the first request that the plan does not have, or serves later, or finds more of in the cache."""
+    served = batch.report.served
+    waiting = [(each.ended, place) for place, each in enumerate(served)]
+    heapq.heapify(waiting)
+    begun: set[int] = set()
+    entries = [pair for pair in zip(requests, places, strict=True) if pair[0].kind != "prefill"]
+    for request, place in sorted(entries, key=lambda pair: _start(pair[0])):
+        reason = None
+        while waiting and waiting[0][1] in begun:
+            heapq.heappop(waiting)
+        if place is None:
+            reason = "the plan has no such request"
+        elif waiting and place not in begun and waiting[0][0] <= served[place].started:
+            reason = "the plan serves others before it that have not begun"
+        elif request.prompt is not None:
+            missing = served[place].cached - (request.cached or 0)
+            if missing > max(_SLACK, served[place].cached // 10):
+                reason = f"{missing:,} tokens of its prompt fewer than planned are in the cache"
+        if reason is not None:
+            name = one_line(request.op, MAX_NAME)
+            return Divergence(seconds=_seconds(_start(request), begin), id=name, row=request.row, reason=reason)
+        if place is not None:
+            begun.add(place)
+    return None
+
+
+def _start(request: MeasuredRequest) -> int:
+    return request.submitted if request.admitted is None else request.admitted
 
 
 def _plan_number(timeline: RunTimeline, digest: str) -> int | None:

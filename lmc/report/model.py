@@ -202,14 +202,15 @@ class LineCost(_Model):
 class Prefix(_Model):
     """A prefix that is computed once, by the op ``key``, for all calls of an instance or of a batch.
 
-    It has ``tokens`` beyond the prefix before it that is computed once too; with that one it is ``whole``. ``calls``
-    are the keys of the calls whose nearest prefix it is.
+    It has ``tokens`` beyond the prefix before it that is computed once too, which is ``outer``; with that one it is
+    ``whole``. ``calls`` are the keys of the calls whose nearest prefix it is.
     """
 
     key: str
     scope: Literal["instance", "batch"]
     tokens: TokenCount
     whole: TokenCount
+    outer: str | None = None
     calls: tuple[str, ...] = ()
 
 
@@ -283,6 +284,14 @@ class PlannedRequest(_Model):
     """The node of the prompt tree at which its prompt ends."""
 
 
+class MeasuredPart(_Model):
+    """Tokens of a part of prompts in a run, over all requests: computed (also again), found in the cache."""
+
+    computed: int = 0
+    cached: int = 0
+    recomputed: int = 0
+
+
 class PromptNode(_Model):
     """A part that prompts of the batch share; the prompt of a request is the path from the root to its node.
 
@@ -291,7 +300,8 @@ class PromptNode(_Model):
     ``recomputed`` are those of the computed ones that had been computed or generated before, and were evicted since or
     needed for the logits of a prompt's last token. ``generated`` are tokens of the part that are an answer.
     ``ends`` counts the requests whose prompts end here, by the key of the call. ``folded`` is the number of parts that
-    the node stands for, beside its own: then ``tokens`` is their sum.
+    the node stands for, beside its own: then ``tokens`` is their sum. ``measured`` is the same of a run, whose prompts
+    may be longer or shorter: the last part of a prompt has the difference.
     """
 
     parent: int | None = None
@@ -304,6 +314,7 @@ class PromptNode(_Model):
     generated: int = 0
     ends: dict[str, int] = {}
     folded: int = 0
+    measured: MeasuredPart | None = None
 
 
 class BatchPlan(_Model):
@@ -394,11 +405,22 @@ class RunSteps(_Model):
     seconds: float
 
 
+class Divergence(_Model):
+    """The first request of a run that is not as planned: its time, as of requests, its id in the run and its row."""
+
+    seconds: float
+    id: str
+    row: int | None = None
+    reason: str
+
+
 class MeasuredRun(_Model):
     """A run of the program: its timeline. ``requests`` and ``tools`` may be only the first ones, figures are of all.
 
     ``prompt`` and ``cached`` are of the requests without prefills, as profiles count; ``computed`` is of all requests,
-    and equals ``prefilled_tokens`` of the engine (None: it does not measure). ``complete``: the run came to its end.
+    and equals ``prefilled_tokens`` of the engine (None: it does not measure). Where there is a plan, ``elsewhere`` is
+    the part of that for requests that the plan does not have; the tree of prompts has the rest. ``complete``: the run
+    came to its end.
     """
 
     request_count: int
@@ -406,6 +428,8 @@ class MeasuredRun(_Model):
     cached: int
     output: int
     computed: int | None = None
+    elsewhere: int = 0
+    divergence: Divergence | None = None
     seconds: float
     complete: bool = False
     requests: tuple[RunRequest, ...] = ()

@@ -13,7 +13,7 @@ from lmc.cache.node import Tokens, common_prefix_length
 from lmc.ir.core import Op
 from lmc.report.costs import number_of
 from lmc.report.given import Batch
-from lmc.report.model import PromptNode
+from lmc.report.model import MeasuredPart, PromptNode
 from lmc.report.redact import length_of
 from lmc.report.text import one_line
 
@@ -28,7 +28,8 @@ class _Part:
 
     ``cached_whole`` counts the prompts of the parts below, and of this one, that find all of it in the cache;
     ``computed`` and ``cached`` are the tokens of those that do not. ``least`` is the first token that one computes.
-    ``parts``, ``weight`` and ``first`` are of the subtree: its size, its tokens in prompts, its first request.
+    ``parts``, ``weight`` and ``first`` are of the subtree: its size, its tokens in prompts, its first request. ``run``
+    holds the tokens that each use in a run computed and found.
     """
 
     parent: _Part | None
@@ -45,10 +46,20 @@ class _Part:
     parts: int = 1
     weight: int = 0
     first: int | None = None
+    run: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     @property
     def length(self) -> int:
         return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class PromptUse:
+    """The prompt of a request of a run: its tokens, those found in the cache, and those computed, also again."""
+
+    tokens: int
+    cached: int
+    computed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +71,10 @@ class PromptTree:
     part_count: int
 
 
-def prompt_tree(batch: Batch, keys: Mapping[Op, str], *, redact: bool) -> PromptTree:
-    """Return the tree of the prompts of a batch; ``keys`` are those of calls.
+def prompt_tree(
+    batch: Batch, keys: Mapping[Op, str], uses: Mapping[int, Sequence[PromptUse]] | None = None, *, redact: bool
+) -> PromptTree:
+    """Return the tree of the prompts of a batch; ``keys`` are those of calls, ``uses`` those of prompts in a run.
 
     A simulation says for each request how many tokens of its prompt are in the cache when it is admitted. They are the
     first ones, so of each part of the tree a prompt finds all, a beginning, or nothing. What several calls generate is
@@ -85,8 +98,31 @@ def prompt_tree(batch: Batch, keys: Mapping[Op, str], *, redact: bool) -> Prompt
             part = part.parent
         part.cached_whole += 1
         assert request.tokens.size == end.end
+        for use in (uses or {}).get(position, ()):
+            _follow(end, use)
     _sum_up(root)
     return _folded(root, batch, keys, redact=redact)
+
+
+def _follow(end: _Part, use: PromptUse) -> None:
+    """Add a prompt of a run to the parts up to ``end``. The last part that it reaches has what is left of it."""
+    path: list[_Part] = []
+    part = end
+    while part.parent is not None:
+        path.append(part)
+        part = part.parent
+    path.reverse()
+    at, budget = 0, use.computed
+    for index, each in enumerate(path):
+        is_last = index + 1 == len(path) or at + each.length >= use.tokens
+        size = use.tokens - at if is_last else each.length
+        cached = min(max(use.cached - at, 0), size)
+        computed = budget if is_last else min(size - cached, budget)
+        each.run.append((computed, cached))
+        budget -= computed
+        at += size
+        if is_last:
+            return
 
 
 def _radix_tree(batch: Batch) -> tuple[_Part, list[_Part]]:
@@ -209,7 +245,18 @@ def _node(
         generated=sum(part.length for part in parts if part.is_answer),
         ends=dict(calls),
         folded=len(parts) - 1,
+        measured=_measured(parts),
     )
+
+
+def _measured(parts: Sequence[_Part]) -> MeasuredPart | None:
+    """Return the tokens of parts in a run; of each part, the use that computes most of it is the first one."""
+    if not any(part.run for part in parts):
+        return None
+    computed = sum(each for part in parts for each, _ in part.run)
+    first = sum(max((each for each, _ in part.run), default=0) for part in parts if not part.is_answer)
+    cached = sum(each for part in parts for _, each in part.run)
+    return MeasuredPart(computed=computed, cached=cached, recomputed=computed - first)
 
 
 def _recomputed(part: _Part) -> int:

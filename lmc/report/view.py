@@ -70,12 +70,14 @@ def view_of(given: Given) -> CompiledView:
         shown, calls, prefixes = [runs.stage(shown[-1])], _in_runs(calls, runs), _prefixes_in_runs(prefixes, runs)
         path = tuple(dict.fromkeys(runs.key_of[key] for key in path))
         keys = {op: runs.key_of[key] for op, key in keys.items()}
-    plan = None
-    if given.batch is not None:
-        plan = _plan(given.batch, keys, prompt_tree(given.batch, keys, redact=given.redact), notices)
-    run = None
+    batch, plan, run, uses = given.batch, None, None, {}
     if given.timeline is not None:
-        run = measured_run(*given.timeline, [keys[each.op] for each in stages.ops], MAX_REQUESTS, notices)
+        own = [keys[each.op] for each in stages.ops]
+        run, uses = measured_run(
+            *given.timeline, own, batch=batch, keys=keys, prefixes=prefixes, notices=notices, most=MAX_REQUESTS
+        )
+    if batch is not None:
+        plan = _plan(batch, keys, prompt_tree(batch, keys, uses, redact=given.redact), notices)
     said = visible if redaction is None else _Said(given, redaction)
     remarks = _remarks(given, len(shown), sources, said)
     breaks = _breaks(given, stages, keys, sources, said)
@@ -241,6 +243,7 @@ def _prefixes_in_runs(prefixes: Sequence[Prefix], runs: Runs) -> list[Prefix]:
         prefix.model_copy(
             update={
                 "key": runs.key_of[prefix.key],
+                "outer": None if prefix.outer is None else runs.key_of[prefix.outer],
                 "calls": tuple(dict.fromkeys(runs.key_of[key] for key in prefix.calls)),
             }
         )

@@ -42,11 +42,12 @@ class App {
     const { session, colours } = this;
     const { data } = session;
     const { view } = data;
-    const { program, plan } = view;
+    const { program, plan, timeline: run } = view;
     byId("title").textContent = program.name;
     const figures = [counted(program.ops, "op"), counted(program.model_calls, "call"), counted(program.waves, "wave")];
     if (program.saved_tokens) figures.push(`saves ${counted(program.saved_tokens, "token")} an instance`);
     if (plan) figures.push(`${counted(plan.row_count, "row")}, ${number(plan.predicted_seconds)} s predicted`);
+    if (run) figures.push(`${counted(run.request_count, "request")} in ${number(run.seconds)} s measured`);
     byId("summary").textContent = figures.join(" · ");
     const notices = [...(view.notices ?? [])];
     if (view.redacted) notices.push("texts are replaced by their lengths");
@@ -61,15 +62,18 @@ class App {
     if (plan) {
       if (this.heat) this.heat.load(plan);
       else this.heat = new Heat(session, plan);
-      if (this.timeline) this.timeline.load(plan);
-      else this.timeline = new Timeline(session, plan);
+    }
+    if (plan || run) {
+      if (this.timeline) this.timeline.load(plan, run);
+      else this.timeline = new Timeline(session, plan, run);
     }
     this.tables.set("calls", () => callTable(session));
     this.tables.set("passes", () => passTable(session));
     this.tables.set("constraints", () => constraintTable(session));
     const names = ["graph", "list", "ir", "passes"];
     if (data.calls.size > 0) names.push("calls");
-    if (plan) names.push("heat", "timeline");
+    if (plan) names.push("heat");
+    if (plan || run) names.push("timeline");
     if (view.constraints?.length) names.push("constraints");
     this.tabs.offer(names);
   }

@@ -26,6 +26,14 @@ class Heat {
     this.ends = new Map();
     this.chosen = 0;
     this.width = 0;
+    /** Whether the colours are those of the run. */
+    this.isMeasured = false;
+    const chooser = /** @type {HTMLSelectElement} */ (byId("heat-of"));
+    chooser.addEventListener("change", () => {
+      this.isMeasured = chooser.value === "measured";
+      this.width = 0;
+      this.draw();
+    });
     this.load(plan);
     session.on(["selection"], () => this.mark());
     new ResizeObserver(() => this.draw()).observe(this.box);
@@ -49,6 +57,10 @@ class Heat {
     }
     this.chosen = 0;
     this.width = 0;
+    const hasRun = plan.prompts.some((node) => node.measured);
+    this.isMeasured &&= hasRun;
+    byId("heat-choice").hidden = !hasRun;
+    /** @type {HTMLSelectElement} */ (byId("heat-of")).value = this.isMeasured ? "measured" : "planned";
     this.detail.replaceChildren();
   }
 
@@ -132,7 +144,7 @@ class Heat {
       }
     }
     const size = Math.min(Math.max(Math.floor((byId("heat-scroll").clientHeight - 8) / next), ROW), HIGHEST_ROW);
-    const most = Math.max(1, ...plan.prompts.map((node) => reuses(node)));
+    const most = Math.max(1, ...plan.prompts.map((node) => reuses(node, this.isMeasured)));
     const scale = (this.width - 4) / widest;
     const svg = makeSvg("svg", { width: this.width, height: next * size + 4, role: "presentation" });
     const hatch = makeSvg("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, makeSvg("rect", { width: 2, height: 6, class: "hatch" }));
@@ -145,13 +157,13 @@ class Heat {
       const width = node.folded ? Math.max(this.width - 2 - x, 8) : Math.max(node.tokens * scale - 1, MIN_WIDTH);
       const [row, count] = rows[index];
       const [y, height] = [2 + row * size, count * size - 2];
-      const step = Math.min(Math.ceil((Math.log1p(reuses(node)) / Math.log1p(most)) * (STEPS - 1)), STEPS - 1);
+      const step = Math.min(Math.ceil((Math.log1p(reuses(node, this.isMeasured)) / Math.log1p(most)) * (STEPS - 1)), STEPS - 1);
       const group = makeSvg(
         "g",
         { id: `heat-${index}`, class: `prompt step-${step}${node.generated ? " generated" : ""}`, role: "treeitem", "data-index": index, "aria-label": this.textOf(index), "aria-level": 1 },
         makeSvg("rect", { x, y, width, height }),
       );
-      if (node.recomputed) group.append(makeSvg("rect", { x, y, width, height, class: "recomputed", fill: "url(#hatch)" }));
+      if ((this.isMeasured ? node.measured?.recomputed : node.recomputed) ?? 0) group.append(makeSvg("rect", { x, y, width, height, class: "recomputed", fill: "url(#hatch)" }));
       if (width > 60) {
         const words = this.wordsOf(index);
         const letters = Math.floor((width - 8) / 6.6);
@@ -192,6 +204,7 @@ class Heat {
     ];
     if (node.recomputed) parts.push(`${number(node.recomputed)} of the computed ones for another time`);
     if (node.generated) parts.push(`${number(node.generated)} of its tokens are generated`);
+    if (node.measured) parts.push(`measured: ${number(node.measured.computed ?? 0)} computed, ${number(node.measured.cached ?? 0)} found in the cache`);
     return parts.join(", ");
   }
 
@@ -219,6 +232,9 @@ class Heat {
         ["found in the cache", number(node.cached ?? 0)],
         ["computed again", node.recomputed ? number(node.recomputed) : ""],
         ["generated", node.generated ? number(node.generated) : ""],
+        ["measured: computed", node.measured ? number(node.measured.computed ?? 0) : ""],
+        ["measured: found in the cache", node.measured ? number(node.measured.cached ?? 0) : ""],
+        ["measured: computed again", node.measured?.recomputed ? number(node.measured.recomputed) : ""],
         ["prompts that end here", ends.join(", ")],
         ["shared by", calls.length > 12 ? `${calls.slice(0, 12).join(", ")} and ${counted(calls.length - 12, "more call")}` : calls.join(", ")],
       ]),
@@ -244,7 +260,8 @@ class Heat {
 /**
  * The times that a token of a part is found in the cache: the colour of the part, not shown as a figure.
  * @param {lmc.PromptNode} node
+ * @param {boolean} isMeasured
  */
-function reuses(node) {
-  return node.tokens === 0 ? 0 : (node.cached ?? 0) / node.tokens;
+function reuses(node, isMeasured) {
+  return node.tokens === 0 ? 0 : ((isMeasured ? node.measured?.cached : node.cached) ?? 0) / node.tokens;
 }

@@ -1,4 +1,7 @@
-/** The planned requests on the clock of the simulation: waiting, prefill, decode. A drag selects the ops of a time. */
+/**
+ * Requests by time: those of the plan on the clock of the simulation, and below them those of a run, with its tools.
+ * A drag selects the ops of a time.
+ */
 
 /** The height of a lane: it grows as far as all lanes are in view. */
 const LANE = 12;
@@ -8,64 +11,155 @@ const WORDY_LANE = 16;
 /** The colour of words on a decode bar, which is light in both themes. */
 const DARK_ON_DECODE = "#16181d";
 const LEFT = 70;
+/** The reasons for which a request waits. @type {Record<string, string>} */
+const WAITS = {
+  limit: "the bound of requests in flight",
+  batch: "the bound of running sequences",
+  memory: "free pages of the cache",
+  budget: "the prompt tokens of others",
+};
 const TOP = 22;
+
+/**
+ * A request or a call of a tool: its op, row, times, and the text that tells it. `bars` are its phases.
+ * @typedef {object} Entry
+ * @property {string | undefined} key
+ * @property {number | undefined} row
+ * @property {number} ready
+ * @property {number} started
+ * @property {number} ended
+ * @property {string} label
+ * @property {string} text
+ * @property {[number, number, string][]} bars
+ */
 
 class Timeline {
   /**
    * @param {Session} session
-   * @param {lmc.BatchPlan} plan
+   * @param {lmc.BatchPlan | null | undefined} plan
+   * @param {lmc.MeasuredRun | null | undefined} run
    */
-  constructor(session, plan) {
+  constructor(session, plan, run) {
     this.session = session;
     this.box = byId("timeline");
     this.canvas = /** @type {HTMLCanvasElement} */ (this.box.querySelector("canvas"));
-    this.plan = plan;
     this.end = 0;
     this.chosen = -1;
-    /** The lane of each request. @type {number[]} */
+    /** @type {Entry[]} */
+    this.entries = [];
+    /** The lane of each entry. @type {number[]} */
     this.lanes = [];
-    /** The first lane of each row, and its number. @type {[number, number][]} */
+    /** The first lane of each row or heading, and its name. @type {[number, string][]} */
     this.rows = [];
     this.laneCount = 0;
     this.lane = LANE;
-    this.load(plan);
+    /** The time at which the run leaves the plan. @type {number | undefined} */
+    this.diverged = undefined;
+    /** The first lane of the run. */
+    this.runLane = 0;
+    this.load(plan, run);
     session.on(["selection", "theme"], () => this.draw());
     new ResizeObserver(() => this.draw()).observe(this.box);
     this.listen();
   }
 
-  /** @param {lmc.BatchPlan} plan */
-  load(plan) {
-    this.plan = plan;
-    this.end = plan.predicted_seconds || 1;
+  /**
+   * @param {lmc.BatchPlan | null | undefined} plan
+   * @param {lmc.MeasuredRun | null | undefined} run
+   */
+  load(plan, run) {
+    this.end = Math.max(plan?.predicted_seconds ?? 0, run?.seconds ?? 0) || 1;
     this.chosen = -1;
     this.brushed = undefined;
+    this.entries = [];
     this.lanes = [];
     this.rows = [];
     this.laneCount = 0;
-    this.assignLanes();
+    this.diverged = run?.divergence?.seconds;
+    if (plan) {
+      if (run) this.addHeading("planned");
+      this.add(plan.requests.map((request) => this.planned(request)));
+    }
+    this.runLane = this.laneCount;
+    if (run) {
+      if (plan) this.addHeading("measured");
+      const requests = (run.requests ?? []).map((request) => this.measured(request));
+      this.add([...requests, ...(run.tools ?? []).map((call) => this.tool(call))].sort((a, b) => a.ready - b.ready));
+    }
+    byId("timeline-detail").textContent = run?.divergence
+      ? `The run leaves the plan at ${number(run.divergence.seconds)} s, at ${run.divergence.id}: ${run.divergence.reason}.`
+      : "Drag over a time to select its ops.";
     for (const input of [this.input("time-from"), this.input("time-to")]) input.max = String(this.end);
   }
 
-  /** Gives each row of the batch as many lanes as it has requests at one time. */
-  assignLanes() {
-    /** @type {Map<number, number[]>} */
+  /** @param {string} name */
+  addHeading(name) {
+    this.rows.push([this.laneCount, name]);
+    this.laneCount += 1;
+  }
+
+  /** @param {lmc.PlannedRequest} request @returns {Entry} */
+  planned(request) {
+    const node = this.session.nodeOf(request.key);
+    const { key, row, ready, started, first_token: first, ended } = request;
+    const text =
+      `${node?.id ?? key}, row ${row}, wave ${request.wave}: ready ${number(ready)} s, started ${number(started)} s, ` +
+      `first token ${number(first)} s, ended ${number(ended)} s; ${counted(request.prompt, "prompt token")}, ` +
+      `${number(request.cached ?? 0)} cached, ${counted(request.output ?? 0, "output token")}`;
+    return { key, row, ready, started, ended, label: node?.label ?? "", text, bars: [[ready, started, "queue"], [started, first, "prefill"], [first, ended, "decode"]] };
+  }
+
+  /** @param {lmc.RunRequest} request @returns {Entry} */
+  measured(request) {
+    const { key, row, ready, submitted, admitted, first_token: first, ended } = request;
+    const node = key ? this.session.nodeOf(key) : undefined;
+    const started = admitted ?? submitted;
+    const token = first ?? (request.kind === "generate" && !admitted ? started : ended);
+    const times = [`ready ${number(ready)} s`, `submitted ${number(submitted)} s`];
+    if (typeof admitted === "number") times.push(`started ${number(admitted)} s`);
+    if (typeof first === "number") times.push(`first token ${number(first)} s`);
+    times.push(`${request.unfinished ? "not ended at" : "ended"} ${number(ended)} s`);
+    const words = [counted(request.prompt ?? 0, "prompt token"), `${number(request.cached ?? 0)} cached`];
+    if (typeof request.computed === "number") words.push(`${number(request.computed)} computed`);
+    words.push(counted(request.output ?? 0, "output token"));
+    if (request.wait) words.push(`waited for: ${WAITS[request.wait]}`);
+    if (request.error) words.push(`failed: ${request.error}`);
+    const whose = typeof row === "number" ? `row ${row}` : "all rows";
+    const kind = request.kind === "generate" ? "" : ` (${request.kind})`;
+    const text = `measured: ${request.id}${kind}, ${whose}: ${times.join(", ")}; ${words.join(", ")}`;
+    return { key: key ?? undefined, row: row ?? undefined, ready, started, ended, label: node?.label ?? request.id, text, bars: [[ready, started, "queue"], [started, token, "prefill"], [token, ended, request.error ? "removed" : "decode"]] };
+  }
+
+  /** @param {lmc.RunTool} call @returns {Entry} */
+  tool(call) {
+    const { key, row, started, ended, name } = call;
+    const whose = typeof row === "number" ? `row ${row}` : "all rows";
+    const end = call.error ? `failed (${call.error}) at` : call.unfinished ? "not ended at" : "ended";
+    const text = `measured: tool ${name}${call.early ? ", speculative" : ""}, ${whose}: started ${number(started)} s, ${end} ${number(ended)} s`;
+    return { key: key ?? undefined, row: row ?? undefined, ready: started, started, ended, label: name, text, bars: [[started, ended, call.error ? "removed" : "tool-line"]] };
+  }
+
+  /**
+   * Gives each row as many lanes as it has entries at one time.
+   * @param {Entry[]} entries
+   */
+  add(entries) {
+    /** @type {Map<number | undefined, Entry[]>} */
     const byRow = new Map();
-    for (const [index, request] of this.plan.requests.entries()) {
-      const known = byRow.get(request.row);
-      if (known === undefined) byRow.set(request.row, [index]);
-      else known.push(index);
+    for (const entry of entries) {
+      const known = byRow.get(entry.row);
+      if (known === undefined) byRow.set(entry.row, [entry]);
+      else known.push(entry);
     }
-    for (const [row, indices] of byRow) {
-      this.rows.push([this.laneCount, row]);
+    for (const [row, members] of byRow) {
+      this.rows.push([this.laneCount, row === undefined ? "all rows" : `row ${row}`]);
       /** @type {number[]} */
       const free = [];
-      for (const index of indices) {
-        const request = this.plan.requests[index];
-        let lane = free.findIndex((time) => time <= request.ready);
+      for (const entry of members) {
+        let lane = free.findIndex((time) => time <= entry.ready);
         if (lane < 0) lane = free.push(0) - 1;
-        free[lane] = request.ended;
-        this.lanes[index] = this.laneCount + lane;
+        free[lane] = entry.ended;
+        this.lanes[this.entries.push(entry) - 1] = this.laneCount + lane;
       }
       this.laneCount += free.length;
     }
@@ -95,7 +189,7 @@ class Timeline {
       else this.session.select([]);
     });
     canvas.addEventListener("keydown", (event) => {
-      const last = this.plan.requests.length - 1;
+      const last = this.entries.length - 1;
       /** @type {Record<string, number>} */
       const to = { ArrowDown: Math.min(this.chosen + 1, last), ArrowUp: Math.max(this.chosen - 1, 0), Home: 0, End: last };
       if (!(event.key in to) || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -118,7 +212,7 @@ class Timeline {
    */
   selectTime(from, to) {
     this.brushed = { from, to };
-    const keys = this.plan.requests.filter((request) => request.started <= to && request.ended >= from).map((request) => request.key);
+    const keys = this.entries.filter((entry) => entry.started <= to && entry.ended >= from).flatMap(({ key }) => key ?? []);
     this.session.select(keys);
     byId("timeline-detail").textContent = `${from.toFixed(3)} s to ${to.toFixed(3)} s`;
     this.draw();
@@ -140,41 +234,30 @@ class Timeline {
     const lane = Math.floor((event.clientY - box.top - TOP) / this.lane);
     const time = (event.clientX - box.left - LEFT) / this.scale();
     const slack = 2 / this.scale();
-    return this.plan.requests.findIndex((request, index) => this.lanes[index] === lane && request.ready - slack <= time && time <= request.ended + slack);
+    return this.entries.findIndex((entry, index) => this.lanes[index] === lane && entry.ready - slack <= time && time <= entry.ended + slack);
   }
 
   /** @param {number} index */
   choose(index) {
     this.chosen = index;
     this.brushed = undefined;
-    const request = this.plan.requests[index];
-    this.session.select([request.key], { reveal: true });
+    const { key, text } = this.entries[index];
+    this.session.select(key === undefined ? [] : [key], { reveal: true });
     document.dispatchEvent(new CustomEvent("go-to-selection"));
     this.describe(index);
     this.box.scrollTop = Math.max(this.lanes[index] * this.lane - this.box.clientHeight / 2, 0);
-    announce(this.textOf(index));
+    announce(text);
     this.draw();
   }
 
   /** @param {number} index */
-  textOf(index) {
-    const request = this.plan.requests[index];
-    const id = this.session.nodeOf(request.key)?.id ?? request.key;
-    return (
-      `${id}, row ${request.row}, wave ${request.wave}: ready ${number(request.ready)} s, started ${number(request.started)} s, ` +
-      `first token ${number(request.first_token)} s, ended ${number(request.ended)} s; ${counted(request.prompt, "prompt token")}, ` +
-      `${number(request.cached ?? 0)} cached, ${counted(request.output ?? 0, "output token")}`
-    );
-  }
-
-  /** @param {number} index */
   describe(index) {
-    byId("timeline-detail").textContent = this.textOf(index);
+    byId("timeline-detail").textContent = this.entries[index].text;
   }
 
   draw() {
     if (byId("panel-timeline").hidden || this.box.clientWidth === 0) return;
-    const { canvas, plan, session } = this;
+    const { canvas, session } = this;
     const fitting = Math.floor((this.box.clientHeight - TOP - 10) / this.laneCount);
     const lane = (this.lane = Math.min(Math.max(fitting, LANE), HIGHEST_LANE));
     const [width, height] = [this.box.clientWidth - 16, TOP + this.laneCount * lane + 6];
@@ -199,41 +282,42 @@ class Timeline {
       context.fillStyle = colour("text");
       context.fillText(`${(step * tick).toFixed(digits)} s`, x + 3, 12);
     }
-    for (const [at, [first, row]] of this.rows.entries()) {
+    for (const [at, [first, name]] of this.rows.entries()) {
       const next = this.rows[at + 1]?.[0] ?? this.laneCount;
       if (at % 2) {
         context.fillStyle = colour("group");
         context.fillRect(0, TOP + first * lane, width, (next - first) * lane);
       }
       context.fillStyle = colour("text");
-      context.fillText(`row ${row}`, 4, TOP + first * lane + lane / 2 + 4);
+      context.fillText(name, 4, TOP + first * lane + lane / 2 + 4);
     }
     const isSelecting = session.selected.size > 0;
-    for (const [index, request] of plan.requests.entries()) {
+    for (const [index, entry] of this.entries.entries()) {
       const y = TOP + this.lanes[index] * lane + 1;
-      context.globalAlpha = isSelecting && !session.selected.has(request.key) ? 0.3 : 1;
-      /** @type {[number, number, string, number][]} */
-      const bars = [
-        [request.ready, request.started, "queue", 3],
-        [request.started, request.first_token, "prefill", lane - 2],
-        [request.first_token, request.ended, "decode", lane - 2],
-      ];
-      for (const [from, to, name, size] of bars) {
+      context.globalAlpha = isSelecting && !(entry.key !== undefined && session.selected.has(entry.key)) ? 0.3 : 1;
+      for (const [from, to, name] of entry.bars) {
         if (to <= from) continue;
+        const size = name === "queue" ? 3 : lane - 2;
         context.fillStyle = colour(name);
         context.fillRect(LEFT + from * scale, y + (lane - 2 - size) / 2, Math.max((to - from) * scale, 1), size);
-        const label = session.nodeOf(request.key)?.label ?? "";
-        if (name === "decode" && lane >= WORDY_LANE && context.measureText(label).width + 8 < (to - from) * scale) {
+        const isNamed = (name === "decode" || name === "tool-line") && lane >= WORDY_LANE;
+        if (isNamed && context.measureText(entry.label).width + 8 < (to - from) * scale) {
           context.fillStyle = DARK_ON_DECODE;
-          context.fillText(label, LEFT + from * scale + 4, y + lane / 2 + 3);
+          context.fillText(entry.label, LEFT + from * scale + 4, y + lane / 2 + 3);
         }
       }
       if (index === this.chosen) {
         context.globalAlpha = 1;
         context.strokeStyle = colour("accent");
         context.lineWidth = 2;
-        context.strokeRect(LEFT + request.ready * scale - 1, y - 1, Math.max((request.ended - request.ready) * scale, 2) + 2, lane);
+        context.strokeRect(LEFT + entry.ready * scale - 1, y - 1, Math.max((entry.ended - entry.ready) * scale, 2) + 2, lane);
       }
+    }
+    if (this.diverged !== undefined && this.diverged !== null) {
+      context.globalAlpha = 1;
+      context.fillStyle = colour("critical");
+      context.fillRect(LEFT + this.diverged * scale - 1, TOP + this.runLane * lane, 2, height);
+      context.fillText("leaves the plan", LEFT + this.diverged * scale + 4, TOP + this.runLane * lane + 12);
     }
     context.globalAlpha = 1;
     const brush = this.from !== undefined && this.to !== undefined ? { from: Math.min(this.from, this.to), to: Math.max(this.from, this.to) } : this.brushed;

@@ -70,6 +70,13 @@ declare namespace lmc {
     examples?: string[];
   }
 
+  interface Divergence {
+    seconds: number;
+    id: string;
+    row?: number | null;
+    reason: string;
+  }
+
   interface Hint {
     message: string;
     place?: SourceLine | null;
@@ -106,12 +113,20 @@ declare namespace lmc {
     dollars?: number | null;
   }
 
+  interface MeasuredPart {
+    computed?: number;
+    cached?: number;
+    recomputed?: number;
+  }
+
   interface MeasuredRun {
     request_count: number;
     prompt: number;
     cached: number;
     output: number;
     computed?: number | null;
+    elsewhere?: number;
+    divergence?: Divergence | null;
     seconds: number;
     complete?: boolean;
     requests?: RunRequest[];
@@ -169,6 +184,7 @@ declare namespace lmc {
     scope: "instance" | "batch";
     tokens: TokenCount;
     whole: TokenCount;
+    outer?: string | null;
     calls?: string[];
   }
 
@@ -201,6 +217,7 @@ declare namespace lmc {
     generated?: number;
     ends?: Record<string, number>;
     folded?: number;
+    measured?: MeasuredPart | null;
   }
 
   interface RemarkView {
