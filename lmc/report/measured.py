@@ -165,6 +165,7 @@ def _divergence(
     waiting = [(each.ended, place) for place, each in enumerate(served)]
     heapq.heapify(waiting)
     begun: set[int] = set()
+    has_cache = any(each.cached for each in requests)
     entries = [pair for pair in zip(requests, places, strict=True) if pair[0].kind != "prefill"]
     for request, place in sorted(entries, key=lambda pair: _start(pair[0])):
         reason = None
@@ -174,7 +175,7 @@ def _divergence(
             reason = "the plan has no such request"
         elif waiting and place not in begun and waiting[0][0] <= served[place].started:
             reason = "the plan serves others before it that have not begun"
-        elif request.prompt is not None:
+        elif has_cache and request.prompt is not None:
             missing = served[place].cached - (request.cached or 0)
             if missing > max(_SLACK, served[place].cached // 10):
                 reason = f"{missing:,} tokens of its prompt fewer than planned are in the cache"

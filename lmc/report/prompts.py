@@ -250,13 +250,17 @@ def _node(
 
 
 def _measured(parts: Sequence[_Part]) -> MeasuredPart | None:
-    """Return the tokens of parts in a run; of each part, the use that computes most of it is the first one."""
+    """Return the tokens of parts in a run: those of an answer, or beyond the length of a part, are computed again."""
     if not any(part.run for part in parts):
         return None
-    computed = sum(each for part in parts for each, _ in part.run)
-    first = sum(max((each for each, _ in part.run), default=0) for part in parts if not part.is_answer)
+    computed = again = 0
+    for part in parts:
+        tokens = sum(each for each, _ in part.run)
+        length = 0 if part.is_answer else max((sum(each) for each in part.run), default=0)
+        computed += tokens
+        again += max(tokens - length, 0)
     cached = sum(each for part in parts for _, each in part.run)
-    return MeasuredPart(computed=computed, cached=cached, recomputed=computed - first)
+    return MeasuredPart(computed=computed, cached=cached, recomputed=again)
 
 
 def _recomputed(part: _Part) -> int:

@@ -1,15 +1,19 @@
 """Timelines beside programs: figures equal those of the run, and timelines of something else are refused."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lmc import driver
 from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile
-from lmc.report.model import CompiledView, MeasuredCost
+from lmc.report.model import CompiledView, Divergence, MeasuredCost
+from lmc.report.timeline import REQUESTS
 
 PROGRAM = """
 import lmc
@@ -54,13 +58,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def recorded(name: str = "grade", target: str = "toy", rows: str | None = "rows.jsonl") -> Profile:
+def recorded(name: str = "grade", target: str = "toy", own: list[dict[str, str]] = ROWS) -> Profile:
     """Run the rows, write ``t.json``, and return the profile of all rows."""
     spec = f"measured_program.py:{name}"
     runner = driver.runner_for(driver.load_program(spec), {"target": target})
-    header = driver.timeline_header(runner.program, [spec], runner.target(), rows)
+    header = driver.timeline_header(runner.program, [spec], runner.target(), "rows.jsonl")
     with driver.TimelineFile("t.json", header) as file:
-        part = [(number, ((), row)) for number, row in enumerate(ROWS)]
+        part = [(number, ((), row)) for number, row in enumerate(own)]
         results = dict(runner.run_rows([part], None, file))
     return Profile.merge(runner.program, [result.profile for result in results.values()])
 
@@ -152,14 +156,116 @@ def test_a_cut_timeline_is_shown_with_a_notice(folder: Path):
     assert "the timeline was cut, or its run has not ended" in found.notices
 
 
+def events_of(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line.removesuffix(b",\n")) for line in file.read_bytes().splitlines(keepends=True)[1:-1]]
+
+
+def write_events(file: Path, events: list[dict[str, Any]]) -> None:
+    file.write_text("[\n" + ",\n".join(json.dumps(event) for event in events) + "\n]\n")
+
+
+def requests_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in events if event["ph"] == "X" and event["pid"] == REQUESTS and event["cat"] != "phase"]
+
+
+def sums(found: CompiledView) -> tuple[int, int]:
+    """Tokens that the tree of prompts and the requests beside it computed, and those that the tree found."""
+    assert found.plan is not None
+    assert found.timeline is not None
+    parts = [node.measured for node in found.plan.prompts if node.measured is not None]
+    computed = sum(part.computed for part in parts) + found.timeline.elsewhere
+    return computed, sum(part.cached for part in parts)
+
+
+def test_the_measured_tree_adds_up_to_what_the_engine_computed():
+    recorded(target="builtin")
+    found = view(target="builtin")
+    run = found.timeline
+    assert run is not None
+    assert run.steps is not None
+    assert sums(found) == (run.steps.prefill, sum(request.cached for request in run.requests))
+    assert run.elsewhere == 0
+    assert found.plan is not None
+    for node in found.plan.prompts:
+        if node.measured is None:  # prompts of the run were shorter
+            continue
+        assert 0 <= node.measured.recomputed <= node.measured.computed
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the examples share the folder
+@given(data=st.data())
+def test_any_measured_prompts_add_up(folder: Path, data: st.DataObject):
+    file = folder / "t.json"
+    if not file.exists():
+        recorded()
+    events = events_of(file)
+    total, cached = 0, 0
+    for event in requests_of(events):
+        args = event["args"]
+        args["prompt"] = data.draw(st.integers(0, 400))
+        args["cached"] = data.draw(st.integers(0, args["prompt"]))
+        args["computed"] = data.draw(st.integers(0, 2 * args["prompt"]))
+        total += args["computed"]
+        cached += args["cached"]
+        if data.draw(st.integers(0, 9)) == 0:  # a request that the plan does not have
+            args["row"] = 99
+            cached -= args["cached"]
+    write_events(folder / "other.json", events)
+    found = driver.view.run("measured_program.py:grade", {"target": "toy"}, [], timeline="other.json", room=ROOM)
+    assert sums(found) == (total, cached)
+
+
+def changed(file: Path, op_id: str, change: Callable[[dict[str, Any]], None]) -> Divergence | None:
+    """Return where the run leaves the plan if a request of row 0 were another."""
+    events = events_of(file)
+    event = next(each for each in requests_of(events) if each["name"] == op_id and each["args"]["row"] == 0)
+    change(event)
+    write_events(file, events)
+    found = view(target="builtin").timeline
+    assert found is not None
+    return found.divergence
+
+
+def test_the_run_leaves_the_plan_at_the_first_request_that_is_not_planned(folder: Path):
+    recorded("breaks")
+    run = view("breaks").timeline
+    assert run is not None
+    assert run.divergence is not None
+    assert (run.divergence.id, run.divergence.reason) == ("breaks/second", "the plan has no such request")
+    (folder / "rows.jsonl").write_text(json.dumps(ROWS[0]) + "\n")
+    recorded(target="builtin", own=ROWS[:1])
+    run = view(target="builtin").timeline
+    assert run is not None
+    assert run.divergence is None
+    file = folder / "t.json"
+    before = file.read_bytes()
+
+    def found_nothing(event: dict[str, Any]) -> None:
+        event["args"]["cached"] = 0
+
+    divergence = changed(file, "grade/verdict", found_nothing)
+    assert divergence is not None
+    assert divergence.id == "grade/verdict"
+    assert divergence.reason.endswith("tokens of its prompt fewer than planned are in the cache")
+    file.write_bytes(before)
+
+    def late(event: dict[str, Any]) -> None:
+        event["ts"] += 10_000_000
+        del event["args"]["admitted"]
+
+    divergence = changed(file, "grade/verdict", late)
+    assert divergence is not None
+    assert (divergence.id, divergence.reason) == ("grade/grade", "the plan serves others before it that have not begun")
+
+
 def test_names_and_places_of_anybody_are_harmless(folder: Path):
     recorded()
-    events = [json.loads(line.removesuffix(b",\n")) for line in (folder / "t.json").read_bytes().splitlines(True)[1:-1]]
+    events = events_of(folder / "t.json")
     for event in events:
         if event["ph"] == "X":
             event["name"] = "</script>\u202e\x00" + "x" * 5000
             event["args"] |= {"at": 2**50, "error": "<b>\n"}
-    (folder / "t.json").write_text("[\n" + ",\n".join(json.dumps(event) for event in events) + "\n]\n")
+    write_events(folder / "t.json", events)
     found = view()
     text = driver.view.FORMATS["json"](found)
     assert text.isascii()

@@ -21,7 +21,7 @@ class SelectionPane {
   /** The program, where nothing is selected. */
   overview() {
     const { data } = this.session;
-    const { program, plan } = data.view;
+    const { program, plan, timeline: run } = data.view;
     /** @type {[string, string | Node][]} */
     const rows = [
       ...Object.entries(program.parameters).map(([name, type]) => /** @type {[string, string]} */ ([`parameter ${name}`, type])),
@@ -57,6 +57,26 @@ class SelectionPane {
           ["waves", number(plan.waves)],
           ["predicted seconds", number(plan.predicted_seconds)],
           ["predicted dollars", plan.total.dollars ? dollars(plan.total.dollars) : ""],
+        ]),
+      );
+    }
+    if (run) {
+      found.push(
+        make("h3", {}, run.complete ? "Measured run" : "Measured run, so far"),
+        facts([
+          ["requests", number(run.request_count)],
+          ["prompt tokens", number(run.prompt)],
+          ["found in the cache", number(run.cached)],
+          ["computed", typeof run.computed === "number" ? number(run.computed) : ""],
+          ["computed for requests that are not planned", run.elsewhere ? number(run.elsewhere) : ""],
+          ["output tokens", number(run.output)],
+          ["calls of tools", run.tool_count ? number(run.tool_count) : ""],
+          ["evicted tokens", run.steps ? number(run.steps.evicted) : ""],
+          ["preemptions", run.steps ? number(run.steps.preempted) : ""],
+          ["steps", run.steps ? number(run.steps.steps) : ""],
+          ["most that ran, waited", run.steps ? `${number(run.steps.most_running)}, ${number(run.steps.most_waiting)}` : ""],
+          ["seconds", number(run.seconds)],
+          ["leaves the plan", run.divergence ? `at ${number(run.divergence.seconds)} s, ${run.divergence.id}: ${run.divergence.reason}` : ""],
         ]),
       );
     }

@@ -5,6 +5,9 @@
 
 /** The height of a lane: it grows as far as all lanes are in view. */
 const LANE = 12;
+/** With a run there are twice as many: both the plan and the run should be in view. */
+const LEAST_LANE = 3;
+const HEADING = 16;
 const HIGHEST_LANE = 28;
 /** A lane of this height has room for words. */
 const WORDY_LANE = 16;
@@ -49,10 +52,11 @@ class Timeline {
     this.entries = [];
     /** The lane of each entry. @type {number[]} */
     this.lanes = [];
-    /** The first lane of each row or heading, and its name. @type {[number, string][]} */
+    /** The first lane of each row, and its name. @type {[number, string][]} */
     this.rows = [];
     this.laneCount = 0;
     this.lane = LANE;
+    this.hasBoth = false;
     /** The time at which the run leaves the plan. @type {number | undefined} */
     this.diverged = undefined;
     /** The first lane of the run. */
@@ -76,13 +80,10 @@ class Timeline {
     this.rows = [];
     this.laneCount = 0;
     this.diverged = run?.divergence?.seconds;
-    if (plan) {
-      if (run) this.addHeading("planned");
-      this.add(plan.requests.map((request) => this.planned(request)));
-    }
+    this.hasBoth = Boolean(plan && run);
+    if (plan) this.add(plan.requests.map((request) => this.planned(request)));
     this.runLane = this.laneCount;
     if (run) {
-      if (plan) this.addHeading("measured");
       const requests = (run.requests ?? []).map((request) => this.measured(request));
       this.add([...requests, ...(run.tools ?? []).map((call) => this.tool(call))].sort((a, b) => a.ready - b.ready));
     }
@@ -92,10 +93,12 @@ class Timeline {
     for (const input of [this.input("time-from"), this.input("time-to")]) input.max = String(this.end);
   }
 
-  /** @param {string} name */
-  addHeading(name) {
-    this.rows.push([this.laneCount, name]);
-    this.laneCount += 1;
+  /**
+   * Returns the place of a lane: below the headings of plan and run, where there are both.
+   * @param {number} lane
+   */
+  top(lane) {
+    return TOP + lane * this.lane + (this.hasBoth ? (lane >= this.runLane ? 2 : 1) * HEADING : 0);
   }
 
   /** @param {lmc.PlannedRequest} request @returns {Entry} */
@@ -231,7 +234,9 @@ class Timeline {
   /** @param {MouseEvent} event @returns {number} the request under the pointer, or -1 */
   at(event) {
     const box = this.canvas.getBoundingClientRect();
-    const lane = Math.floor((event.clientY - box.top - TOP) / this.lane);
+    const y = event.clientY - box.top - TOP;
+    const isRun = this.hasBoth && y >= this.top(this.runLane) - TOP - HEADING;
+    const lane = Math.floor((y - (this.hasBoth ? (isRun ? 2 : 1) * HEADING : 0)) / this.lane);
     const time = (event.clientX - box.left - LEFT) / this.scale();
     const slack = 2 / this.scale();
     return this.entries.findIndex((entry, index) => this.lanes[index] === lane && entry.ready - slack <= time && time <= entry.ended + slack);
@@ -245,7 +250,7 @@ class Timeline {
     this.session.select(key === undefined ? [] : [key], { reveal: true });
     document.dispatchEvent(new CustomEvent("go-to-selection"));
     this.describe(index);
-    this.box.scrollTop = Math.max(this.lanes[index] * this.lane - this.box.clientHeight / 2, 0);
+    this.box.scrollTop = Math.max(this.top(this.lanes[index]) - this.box.clientHeight / 2, 0);
     announce(text);
     this.draw();
   }
@@ -258,9 +263,10 @@ class Timeline {
   draw() {
     if (byId("panel-timeline").hidden || this.box.clientWidth === 0) return;
     const { canvas, session } = this;
-    const fitting = Math.floor((this.box.clientHeight - TOP - 10) / this.laneCount);
-    const lane = (this.lane = Math.min(Math.max(fitting, LANE), HIGHEST_LANE));
-    const [width, height] = [this.box.clientWidth - 16, TOP + this.laneCount * lane + 6];
+    const above = TOP + (this.hasBoth ? 2 * HEADING : 0);
+    const fitting = Math.floor((this.box.clientHeight - above - 10) / this.laneCount);
+    const lane = (this.lane = Math.min(Math.max(fitting, this.hasBoth ? LEAST_LANE : LANE), HIGHEST_LANE));
+    const [width, height] = [this.box.clientWidth - 16, above + this.laneCount * lane + 6];
     const ratio = Math.min(devicePixelRatio, 16000 / height);
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
@@ -282,24 +288,34 @@ class Timeline {
       context.fillStyle = colour("text");
       context.fillText(`${(step * tick).toFixed(digits)} s`, x + 3, 12);
     }
-    for (const [at, [first, name]] of this.rows.entries()) {
-      const next = this.rows[at + 1]?.[0] ?? this.laneCount;
-      if (at % 2) {
-        context.fillStyle = colour("group");
-        context.fillRect(0, TOP + first * lane, width, (next - first) * lane);
-      }
-      context.fillStyle = colour("text");
-      context.fillText(name, 4, TOP + first * lane + lane / 2 + 4);
+    if (this.hasBoth) {
+      context.font = `bold 11px ${FONT}`;
+      context.fillText("planned", 4, TOP + 11);
+      context.fillText("measured", 4, this.top(this.runLane) - HEADING + 11);
+      context.font = `11px ${FONT}`;
     }
+    context.fillStyle = colour("group");
+    for (let at = 1; at < this.rows.length; at += 2) {
+      const [first] = this.rows[at];
+      context.fillRect(0, this.top(first), width, ((this.rows[at + 1]?.[0] ?? this.laneCount) - first) * lane);
+    }
+    context.fillStyle = colour("text");
+    let named = -Infinity;
+    for (const [first, name] of this.rows) {
+      if (this.top(first) - named < 12) continue; // there is no room for its name
+      named = this.top(first);
+      context.fillText(name, 4, named + Math.max(lane / 2 + 4, 9));
+    }
+    const thickness = lane < 6 ? lane - 1 : lane - 2;
     const isSelecting = session.selected.size > 0;
     for (const [index, entry] of this.entries.entries()) {
-      const y = TOP + this.lanes[index] * lane + 1;
+      const y = this.top(this.lanes[index]) + (lane < 6 ? 0 : 1);
       context.globalAlpha = isSelecting && !(entry.key !== undefined && session.selected.has(entry.key)) ? 0.3 : 1;
       for (const [from, to, name] of entry.bars) {
         if (to <= from) continue;
-        const size = name === "queue" ? 3 : lane - 2;
+        const size = name === "queue" ? Math.min(thickness, 3) : thickness;
         context.fillStyle = colour(name);
-        context.fillRect(LEFT + from * scale, y + (lane - 2 - size) / 2, Math.max((to - from) * scale, 1), size);
+        context.fillRect(LEFT + from * scale, y + (thickness - size) / 2, Math.max((to - from) * scale, 1), size);
         const isNamed = (name === "decode" || name === "tool-line") && lane >= WORDY_LANE;
         if (isNamed && context.measureText(entry.label).width + 8 < (to - from) * scale) {
           context.fillStyle = DARK_ON_DECODE;
@@ -316,8 +332,9 @@ class Timeline {
     if (this.diverged !== undefined && this.diverged !== null) {
       context.globalAlpha = 1;
       context.fillStyle = colour("critical");
-      context.fillRect(LEFT + this.diverged * scale - 1, TOP + this.runLane * lane, 2, height);
-      context.fillText("leaves the plan", LEFT + this.diverged * scale + 4, TOP + this.runLane * lane + 12);
+      const top = this.top(this.runLane) - (this.hasBoth ? HEADING : 0);
+      context.fillRect(LEFT + this.diverged * scale - 1, top, 2, height);
+      context.fillText("leaves the plan", LEFT + this.diverged * scale + 4, top + 11);
     }
     context.globalAlpha = 1;
     const brush = this.from !== undefined && this.to !== undefined ? { from: Math.min(this.from, this.to), to: Math.max(this.from, this.to) } : this.brushed;

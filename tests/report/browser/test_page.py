@@ -38,6 +38,17 @@ def view_of(name: str, folder: Path) -> CompiledView:
     return Case.of(name, folder).view()
 
 
+def measured_view(folder: Path) -> CompiledView:
+    """A view of judge with a run of its rows on the toy."""
+    case, timeline = Case.of("judge", folder), str(folder / "t.json")
+    runner = driver.runner_for(driver.load_program(case.program), TOY)
+    rows = [json.loads(line) for line in case.rows.read_text(encoding="utf-8").splitlines()]
+    header = driver.timeline_header(runner.program, [case.program], runner.target(), str(case.rows))
+    with driver.TimelineFile(timeline, header) as file:
+        dict(runner.run_rows([[(number, ((), row)) for number, row in enumerate(rows)]], None, file))
+    return driver.view.run(case.program, TOY, [], data=str(case.rows), timeline=timeline, room=ROOM)
+
+
 def module_view(text: str, folder: Path) -> CompiledView:
     file = folder / "m.lmir"
     file.write_text(text, encoding="utf-8", errors="surrogatepass")
@@ -372,6 +383,35 @@ def test_a_drag_over_the_timeline_selects(show: Show, tmp_path: Path) -> None:
     page.click("#time-select")
     first = {request.key for request in view.plan.requests if request.started <= 0}
     assert set(page.evaluate("[...app.session.selected]")) == first
+
+
+def test_a_run_beside_its_plan(show: Show, tmp_path: Path) -> None:
+    """The figures of the run are those of the data, in the timeline, the tree of prompts and the overview."""
+    view = measured_view(tmp_path)
+    page = show(view)
+    run, plan = view.timeline, view.plan
+    assert run is not None
+    assert plan is not None
+    overview = page.locator("#selection").inner_text()
+    for figure in (run.request_count, run.prompt, run.cached, run.output):
+        assert f"{figure:,}" in overview
+    page.click("#tab-timeline")
+    texts = page.evaluate("app.timeline.entries.map((entry) => entry.text)")
+    assert len(texts) == len(plan.requests) + len(run.requests) + len(run.tools)
+    for each in run.requests:
+        assert any(
+            text.startswith(f"measured: {each.id}") and f"{each.prompt:,} prompt token" in text for text in texts
+        )
+    page.focus("#timeline canvas")
+    page.keyboard.press("End")
+    assert page.locator("#timeline-detail").inner_text() == texts[-1]
+    page.click("#tab-heat")
+    page.select_option("#heat-of", "measured")
+    labels = page.locator("#heat [role=treeitem]").evaluate_all("(all) => all.map((one) => one.ariaLabel)")
+    for label, node in zip(labels, plan.prompts, strict=True):
+        assert node.measured is not None
+        assert f"measured: {node.measured.computed:,} computed, {node.measured.cached:,} found in the cache" in label
+    assert page.evaluate("app.heat.isMeasured")
 
 
 @pytest.mark.parametrize("count", [10, 500, 5_000])
