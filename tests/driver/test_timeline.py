@@ -256,8 +256,6 @@ def test_the_local_engine_is_measured(
     if timeout is None:
         assert all(each.admitted is not None for each in found.requests)
         assert all(each.first is not None for each in found.requests if each.kind == "generate")
-    if kv_tokens is not None and timeout is None:
-        assert {each.wait for each in found.requests} & {"memory", "budget"}
 
 
 def _until(holds: Any) -> None:

@@ -1,7 +1,8 @@
 """The timeline of a run (``--timeline``): Chrome trace events, written while the run goes on.
 
 The file is a JSON array with one event a line, so that a file that is cut anywhere still holds all events before the
-cut. Callers leave records of what they saw; a thread makes text of them. ``lmc.report.timeline`` documents the events.
+cut. Each event becomes text at once, as objects that are kept cost the garbage collector more than the text; a thread
+writes it. ``lmc.report.timeline`` documents the events.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -79,9 +80,9 @@ class TimelineFile:
         self.note: str | None = None
         self._path = path
         self._start = time.perf_counter()
-        self._records: deque[_Record] = deque()
+        self._texts: deque[str | Callable[[], str]] = deque()
         self._open: set[_Request | _Call | _Steps] = set()
-        self._lanes = {REQUESTS: _Lanes(), TOOLS: _Lanes()}
+        self._lanes = {REQUESTS: _Lanes(REQUESTS, self._texts), TOOLS: _Lanes(TOOLS, self._texts)}
         self._plans: dict[Plan, int] = {}
         self._closing = threading.Event()
         self._closed = False
@@ -105,7 +106,8 @@ class TimelineFile:
         """Instances of ``plan`` are about to run."""
         if plan not in self._plans:
             number = self._plans.setdefault(plan, len(self._plans))
-            self._records.append(_PlanBegun(plan, number))
+            self._text.enter(plan, number)
+            self._texts.append(lambda: _plan_event(plan, number))
 
     def begin_request(self, asked: AskedRequest) -> RequestEnded:
         """Take a request that is submitted now."""
@@ -132,12 +134,12 @@ class TimelineFile:
         if step is None:
             self._open.discard(steps)
         else:
-            self._records.append(step)
+            self._texts.append(self._text.step(step))
 
     def ended(self, record: _Request | _Call, process: int) -> None:
         """Take the end of a request or a call."""
         self._lanes[process].give_back(record.lane)
-        self._records.append(record)
+        self._texts.append(self._text.of(record))
         self._open.discard(record)
 
     def close(self) -> None:
@@ -152,7 +154,7 @@ class TimelineFile:
         unfinished = [record for record in self._open.copy() if isinstance(record, _Request | _Call) and not record.end]
         for record in sorted(unfinished, key=lambda record: record.start):
             record.end = now
-            self._records.append(record)
+            self._texts.append(self._text.of(record))
         self._closing.set()
         self._thread.join()
         self._write([self._text.end(now)])
@@ -162,11 +164,12 @@ class TimelineFile:
         is_last = False
         while not is_last:
             is_last = self._closing.wait(FLUSH_SECONDS)
-            self._write(self._texts())
+            self._write(self._taken())
 
-    def _texts(self) -> Iterator[str]:
-        while self._records:
-            yield self._text.of(self._records.popleft())
+    def _taken(self) -> Iterator[str]:
+        while self._texts:
+            text = self._texts.popleft()
+            yield text if isinstance(text, str) else text()
 
     def _write(self, texts: Iterable[str]) -> None:
         data = "".join(texts).encode("ascii")
@@ -183,10 +186,13 @@ class TimelineFile:
 class _Lanes:
     """Numbers from 1 on for what overlaps in time, the lowest that is free. Thread-safe: each call is atomic.
 
-    What takes a lane starts after that, and what gives it back has ended before, so nothing on a lane overlaps.
+    What takes a lane starts after that, and what gives it back has ended before, so nothing on a lane overlaps. A new
+    one gets a name among the ``texts``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, process: int, texts: deque[str | Callable[[], str]]) -> None:
+        self._process = process
+        self._texts = texts
         self._free: list[int] = []
         self._next = count(1)
 
@@ -195,7 +201,10 @@ class _Lanes:
         try:
             return heapq.heappop(self._free)
         except IndexError:
-            return next(self._next)
+            lane = next(self._next)
+            name = "request" if self._process == REQUESTS else "tool"
+            self._texts.append(_name(self._process, lane, "thread_name", f"{name} {lane}"))
+            return lane
 
     def give_back(self, lane: int) -> None:
         """Release a lane."""
@@ -248,27 +257,16 @@ class _Steps:
         self.timeline.step(self, step)
 
 
-@dataclass(frozen=True, slots=True)
-class _PlanBegun:
-    plan: Plan
-    number: int
-
-
-_Record = _PlanBegun | _Request | _Call | ObservedStep
-
-
 @dataclass(slots=True)
 class _Text:
     """Makes text of records: each event is a line that ends with a comma. Times count from ``origin``, in microseconds.
 
-    ``places`` holds for each op of the plans the fields that name it: plan, number of the op in it, wave. ``named`` are
-    the lanes that have names.
+    ``places`` holds for each op of the plans the fields that name it: plan, number of the op in it, wave. Thread-safe.
     """
 
     origin: float
     places: dict[Op, str] = field(default_factory=dict[Op, str])
-    named: dict[int, int] = field(default_factory=lambda: dict.fromkeys((REQUESTS, TOOLS), 0))
-    counts: dict[int, int] = field(default_factory=lambda: dict.fromkeys((REQUESTS, TOOLS, ENGINE), 0))
+    counts: dict[int, count[int]] = field(default_factory=lambda: {each: count() for each in (REQUESTS, TOOLS, ENGINE)})
 
     def head(self, header: Mapping[str, Any]) -> Iterator[str]:
         """The first events."""
@@ -280,44 +278,28 @@ class _Text:
     def end(self, now: float) -> str:
         """The last event, and the end of the file."""
         args = {
-            "requests": self.counts[REQUESTS],
-            "tools": self.counts[TOOLS],
-            "steps": self.counts[ENGINE],
+            "requests": next(self.counts[REQUESTS]),
+            "tools": next(self.counts[TOOLS]),
+            "steps": next(self.counts[ENGINE]),
             "ended": self._micros(now),
         }
         return f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"end","args":{json.dumps(args)}}}\n]\n'
 
-    def of(self, record: _Record) -> str:
-        """The events of a record."""
-        if isinstance(record, _Request):
-            return self._request(record)
-        if isinstance(record, ObservedStep):
-            return self._step(record)
-        if isinstance(record, _Call):
-            return self._call(record)
-        return self._plan(record)
+    def enter(self, plan: Plan, number: int) -> None:
+        """Learn the ops of a plan."""
+        for position, (op, wave) in enumerate(plan.op_waves().items()):
+            self.places[op] = f',"plan":{number},"at":{position},"wave":{wave}'
 
-    def _plan(self, begun: _PlanBegun) -> str:
-        for number, (op, wave) in enumerate(begun.plan.op_waves().items()):
-            self.places[op] = f',"plan":{begun.number},"at":{number},"wave":{wave}'
-        name, digest = _quoted(begun.plan.name), plan_digest(begun.plan)
-        args = f'{{"plan":{begun.number},"name":{name},"digest":"{digest}"}}'
-        return f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"plan","args":{args}}},\n'
+    def of(self, record: _Request | _Call) -> str:
+        """The events of a request or a call that ended."""
+        return self._request(record) if isinstance(record, _Request) else self._call(record)
 
     def _micros(self, seconds: float) -> int:
         return int((seconds - self.origin) * 1e6)
 
-    def _lane(self, process: int, lane: int) -> str:
-        """The event that names a lane, before the first other one of it."""
-        if lane <= self.named[process]:
-            return ""
-        name = {REQUESTS: "request", TOOLS: "tool"}[process]
-        before, self.named[process] = self.named[process], lane
-        return "".join(_name(process, each, "thread_name", f"{name} {each}") for each in range(before + 1, lane + 1))
-
     def _request(self, record: _Request) -> str:
         """A request, and its phases inside of it. Most of the cost of a recording is here."""
-        self.counts[REQUESTS] += 1
+        next(self.counts[REQUESTS])
         kind, op, op_id, row, number, ready, held = record.asked
         lane, origin = record.lane, self.origin
         start, end = int((record.start - origin) * 1e6), int((record.end - origin) * 1e6)
@@ -341,13 +323,13 @@ class _Text:
         if waited is not None:
             result += f',"wait":"{waited}"'
         return (
-            f'{self._lane(REQUESTS, lane)}{head}{start},"dur":{end - start},"name":{_quoted(op_id)},"cat":"{kind}",'
+            f'{head}{start},"dur":{end - start},"name":{_quoted(op_id)},"cat":"{kind}",'
             f'"args":{{"row":{"null" if row is None else row},"sample":{number}{"" if op is None else self.places[op]},'
             f'"ready":{int((ready - origin) * 1e6)}{result}}}}},\n{phases}'
         )
 
     def _call(self, record: _Call) -> str:
-        self.counts[TOOLS] += 1
+        next(self.counts[TOOLS])
         name, op, op_id, row, line, early = record.begun
         start, end = self._micros(record.start), self._micros(record.end)
         args = f'"row":{"null" if row is None else row}{"" if op is None else self.places[op]}'
@@ -358,12 +340,13 @@ class _Text:
             args += f',"error":{_quoted(type(record.error).__name__)}'
         args += "" if record.is_over else ',"unfinished":true'
         return (
-            f'{self._lane(TOOLS, record.lane)}{{"ph":"X","pid":{TOOLS},"tid":{record.lane},'
+            f'{{"ph":"X","pid":{TOOLS},"tid":{record.lane},'
             f'"ts":{start},"dur":{end - start},"name":{_quoted(name)},"cat":"tool","args":{{{args}}}}},\n'
         )
 
-    def _step(self, step: ObservedStep) -> str:
-        self.counts[ENGINE] += 1
+    def step(self, step: ObservedStep) -> str:
+        """A step, and the counter beside it."""
+        next(self.counts[ENGINE])
         start, end = self._micros(step.start), self._micros(step.end)
         return (
             f'{{"ph":"X","pid":{ENGINE},"tid":1,"ts":{start},"dur":{end - start},"name":"step","cat":"step","args":'
@@ -400,6 +383,11 @@ def _failure(error: BaseException) -> tuple[str, Timing | None]:
         usage = error.usage
         text += f',"prompt":{usage.prompt_tokens},"cached":{usage.cached_tokens},"generated":{usage.generated_tokens}'
     return text, error.timing
+
+
+def _plan_event(plan: Plan, number: int) -> str:
+    args = f'{{"plan":{number},"name":{_quoted(plan.name)},"digest":"{plan_digest(plan)}"}}'
+    return f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"plan","args":{args}}},\n'
 
 
 def _name(process: int, thread: int, what: str, name: str) -> str:
