@@ -20,12 +20,16 @@ def view_command(
         list[str],
         typer.Argument(
             metavar="FILE… [KEY=VALUE…]",
-            help="Programs (PROGRAM.py[:name]), saved plans (.json, .lmir); arguments that are the same for every row.",
+            help="Programs (PROGRAM.py[:name]), saved plans (.json, .lmir), schedules; arguments of every row.",
         ),
     ],
     *,
     data: Annotated[
         str | None, typer.Option("--input", metavar="DATA", help="The rows of a batch, to show its plan as well.")
+    ] = None,
+    timeline: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Show the run that lmc run --timeline records beside the plan."),
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="The port; 0 is any that is free.")] = PORT,
     level: Annotated[Level | None, program_option("level", "-O")] = None,
@@ -50,10 +54,13 @@ def view_command(
     fixed = [each for each in arguments if _is_assignment(each)]
     files = [each for each in arguments if each not in fixed]
     if not files:
-        raise driver.UsageError("there is no file to show", remedy="name a program or a saved plan (.json, .lmir)")
+        raise driver.UsageError(
+            "there is no file to show", remedy="name a program, a saved plan (.json, .lmir) or a schedule"
+        )
     if len(files) > 1:
         single = {
             "--input": data,
+            "--timeline": timeline,
             "KEY=VALUE": fixed or None,
             "--profile-use": profile,
             "--order-sections": order_sections,
@@ -67,7 +74,9 @@ def view_command(
         file = Path(driver.program_file(name))
         if not file.is_file():
             cause = f"{file} is a folder" if file.is_dir() else f"there is no file {file}"
-            raise driver.UsageError(cause, remedy="name a program (PROGRAM.py or PROGRAM.py:name) or a saved plan")
+            raise driver.UsageError(
+                cause, remedy="name a program (PROGRAM.py or PROGRAM.py:name), a saved plan or a schedule"
+            )
     given = {
         "target": target_spec(model),
         "level": None if level is None else f"O{level.value}",
@@ -75,7 +84,9 @@ def view_command(
         "order_sections": order_sections,
     }
     room = driver.schedule.HOLDS_ALL if kv_tokens is None else kv_tokens
-    server = driver.serve.Server([driver.serve.ViewJob(name, given, fixed, data, room, batch) for name in files], port)
+    server = driver.serve.Server(
+        [driver.serve.ViewJob(name, given, fixed, data, timeline, room, batch) for name in files], port
+    )
     print_note(f"{', '.join(files)}: {server.url} (Ctrl-C ends it)")
     server.run()
 

@@ -26,7 +26,8 @@ def viz_command(
     program: Annotated[
         str | None,
         typer.Argument(
-            metavar="PROGRAM.py[:name]", help="The file, and the program in it; or a saved plan (.json, .lmir)."
+            metavar="PROGRAM.py[:name]",
+            help="The file, and the program in it; or a saved plan (.json, .lmir) or schedule.",
         ),
     ] = None,
     assignments: Annotated[

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lmc.backend.plan import Plan
 from lmc.ir.analysis import CriticalPath, critical_path
@@ -16,6 +17,8 @@ from lmc.report.given import Batch, Given, Length
 from lmc.report.model import CallCost, LineCost, MeasuredCost, PlannedCost, Prefix, SourceLine, TokenCount
 from lmc.report.nodes import Placed, SourceFiles
 from lmc.report.text import visible
+
+Call = TypeVar("Call", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def costs_of(given: Given, ops: Sequence[Placed], sources: SourceFiles) -> Costs
     body = given.steps[-1].module.main.body
     path: CriticalPath = critical_path(body, lambda op: float(is_call(op)))
     critical = set(path.ops)
-    planned = {} if given.batch is None else planned_of(given.batch)
+    planned = {} if given.batch is None else planned_of(given.batch, given.batch.ops)
     calls: list[CallCost] = []
     places: list[SourceLine | None] = []
     for each in ops:
@@ -91,21 +94,21 @@ def call_waves(plan: Plan, ops: Sequence[Op]) -> dict[Op, int]:
     return dict(zip(ops, plan.op_waves().values(), strict=True))
 
 
-def planned_of(batch: Batch) -> dict[Op, PlannedCost]:
-    """Return the requests of each op in sum."""
-    prompts: dict[Op, list[tuple[int, int, int]]] = {}
+def planned_of(batch: Batch, calls: Sequence[Call]) -> dict[Call, PlannedCost]:
+    """Return the requests of each call in sum; ``calls`` are those that make the requests of a row."""
+    prompts: dict[Call, list[tuple[int, int, int]]] = {}
     for request, served in zip(batch.requests, batch.report.served, strict=True):
         entry = (request.tokens.size, served.cached, request.generated.size)
-        prompts.setdefault(batch.ops[number_of(request.id)], []).append(entry)
+        prompts.setdefault(calls[number_of(request.id)], []).append(entry)
     return {
-        op: PlannedCost(
+        call: PlannedCost(
             requests=len(entries),
             prompt=sum(prompt for prompt, _, _ in entries),
             cached=sum(cached for _, cached, _ in entries),
             output=sum(output for _, _, output in entries),
             longest_prompt=max(prompt for prompt, _, _ in entries),
         )
-        for op, entries in prompts.items()
+        for call, entries in prompts.items()
     }
 
 

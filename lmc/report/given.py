@@ -91,13 +91,26 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduledCall:
+    """A request of a row in a schedule. ``inputs`` are numbers of requests before it, with the kind of dependence.
+
+    ``text`` is its prompt behind that of the request that it goes on from, ``prompt`` the length of all of it.
+    """
+
+    id: str
+    inputs: Sequence[tuple[int, Literal["context", "value", "order"]]]
+    text: str
+    prompt: Length
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """The requests of a schedule and their simulation.
 
     ``requests`` are called ``row/number``; ``ops`` are the calls of the last module that make the requests of a row, by
-    that number. ``rows`` holds each row in the order of the schedule, with the characters that it shares with the one
-    before. ``spans`` gives the parts of the prompt of a request, by its place in ``requests``. ``kv_tokens`` is None
-    for a pool that holds all.
+    that number; none for a schedule alone. ``rows`` holds each row in the order of the schedule, with the characters
+    that it shares with the one before. ``spans`` gives the parts of the prompt of a request, by its place in
+    ``requests``. ``kv_tokens`` is None for a pool that holds all.
     """
 
     requests: Sequence[TraceRequest]

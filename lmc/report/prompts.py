@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lmc.cache.node import Tokens, common_prefix_length
-from lmc.ir.core import Op
 from lmc.report.costs import number_of
 from lmc.report.given import Batch
 from lmc.report.model import MeasuredPart, PromptNode
@@ -72,9 +71,11 @@ class PromptTree:
 
 
 def prompt_tree(
-    batch: Batch, keys: Mapping[Op, str], uses: Mapping[int, Sequence[PromptUse]] | None = None, *, redact: bool
+    batch: Batch, keys: Sequence[str], uses: Mapping[int, Sequence[PromptUse]] | None = None, *, redact: bool
 ) -> PromptTree:
-    """Return the tree of the prompts of a batch; ``keys`` are those of calls, ``uses`` those of prompts in a run.
+    """Return the tree of the prompts of a batch.
+
+    ``keys`` are those of the calls that make the requests of a row, ``uses`` those of prompts in a run.
 
     A simulation says for each request how many tokens of its prompt are in the cache when it is admitted. They are the
     first ones, so of each part of the tree a prompt finds all, a beginning, or nothing. What several calls generate is
@@ -175,7 +176,7 @@ def _sum_up(root: _Part) -> None:
         part.first = min(firsts, default=None)
 
 
-def _folded(root: _Part, batch: Batch, keys: Mapping[Op, str], *, redact: bool) -> PromptTree:
+def _folded(root: _Part, batch: Batch, keys: Sequence[str], *, redact: bool) -> PromptTree:
     """Return the heaviest parts as nodes; the others as one node below what they continue."""
     shown = _heaviest(root)
     nodes: list[PromptNode] = []
@@ -229,11 +230,11 @@ def _node(
     parts: Sequence[_Part],
     parent: int | None,
     batch: Batch,
-    keys: Mapping[Op, str],
+    keys: Sequence[str],
     *,
     redact: bool,
 ) -> PromptNode:
-    calls = Counter(keys[batch.ops[number_of(batch.requests[each].id)]] for part in parts for each in part.prompts)
+    calls = Counter(keys[number_of(batch.requests[each].id)] for part in parts for each in part.prompts)
     return PromptNode(
         parent=parent,
         text=_text(parts[0], batch, redact=redact) if len(parts) == 1 else "",

@@ -11,8 +11,18 @@ from lmc.ir.core import Op, walk
 from lmc.ir.dialects.core_ops import PrefillOp
 from lmc.ir.module import Module
 from lmc.ir.wording import with_count
-from lmc.report.costs import Costs, costs_of, is_call, number_of, planned_of, prefixes_of, total_measured, total_planned
-from lmc.report.given import Batch, Given
+from lmc.report.costs import (
+    Costs,
+    costs_of,
+    is_call,
+    number_of,
+    planned_of,
+    prefixes_of,
+    tokens,
+    total_measured,
+    total_planned,
+)
+from lmc.report.given import Batch, Given, ScheduledCall
 from lmc.report.measured import measured_run, op_profiles
 from lmc.report.model import (
     FORMAT,
@@ -23,21 +33,24 @@ from lmc.report.model import (
     CompiledView,
     ConstraintInfo,
     Hint,
+    Input,
     OpNode,
+    PlannedCost,
     PlannedRequest,
     PlannedRow,
     Prefix,
     ProgramView,
     RemarkView,
     SourceFile,
+    StageView,
     TokenCount,
 )
-from lmc.report.nodes import SourceFiles
+from lmc.report.nodes import MAX_LABEL, SourceFiles
 from lmc.report.prompts import PromptTree, prompt_tree
 from lmc.report.redact import Redaction, redacted_source
 from lmc.report.runs import MAX_NODES, Runs, runs_of
 from lmc.report.stages import Stages, stages_of
-from lmc.report.text import KEPT, shortened, visible
+from lmc.report.text import KEPT, one_line, shortened, visible
 
 MAX_LINES = 20_000
 MAX_LINE = 2_000
@@ -77,7 +90,8 @@ def view_of(given: Given) -> CompiledView:
             *given.timeline, own, batch=batch, keys=keys, prefixes=prefixes, notices=notices, most=MAX_REQUESTS
         )
     if batch is not None:
-        plan = _plan(batch, keys, prompt_tree(batch, keys, uses, redact=given.redact), notices)
+        ops = [keys[op] for op in batch.ops]
+        plan = _plan(batch, ops, prompt_tree(batch, ops, uses, redact=given.redact), notices)
     said = visible if redaction is None else _Said(given, redaction)
     remarks = _remarks(given, len(shown), sources, said)
     breaks = _breaks(given, stages, keys, sources, said)
@@ -100,6 +114,70 @@ def view_of(given: Given) -> CompiledView:
         timeline=run,
         comparison=given.comparison,
         redacted=given.redact,
+        notices=tuple(notices),
+    )
+
+
+def view_of_schedule(name: str, calls: Sequence[ScheduledCall], batch: Batch, *, redact: bool) -> CompiledView:
+    """Return the view of a schedule alone: the requests of a row are the ops of its only stage."""
+    notices = ["a schedule holds the requests of its rows alone; the program has the ops, lines and costs"]
+    waves: list[int] = []
+    for call in calls:
+        waves.append(max((waves[number] + 1 for number, _ in call.inputs), default=0))
+    nodes = [
+        OpNode(
+            key=f"n{number}",
+            op="request",
+            kind="call",
+            label=one_line(call.id, MAX_LABEL),
+            text="" if redact else shortened(call.text, MAX_LINE),
+            id=visible(call.id),
+            inputs=tuple(Input(key=f"n{before}", kind=kind) for before, kind in call.inputs),
+        )
+        for number, call in enumerate(calls)
+    ]
+    keys = [node.key for node in nodes]
+    path = [waves.index(max(waves))] if waves else []
+    while path and waves[path[-1]]:
+        path.append(next(number for number, _ in calls[path[-1]].inputs if waves[number] == waves[path[-1]] - 1))
+    critical = tuple(keys[number] for number in reversed(path))
+    planned = planned_of(batch, keys)
+    costs = [
+        CallCost(
+            key=key,
+            id=visible(call.id),
+            wave=wave,
+            prompt=tokens(call.prompt),
+            critical=key in critical,
+            planned=planned.get(key, PlannedCost()),
+        )
+        for key, call, wave in zip(keys, calls, waves, strict=True)
+    ]
+    stage = StageView(name="schedule", ops=len(nodes), calls=len(nodes), added=tuple(nodes))
+    if len(nodes) > MAX_NODES:
+        runs = runs_of(nodes, MAX_NODES)
+        notices.append(
+            f"{with_count(len(nodes), 'request')} are folded: a node stands for up to {runs.longest:,} of them"
+        )
+        stage, costs, keys = runs.stage(stage), _in_runs(costs, runs), [runs.key_of[key] for key in keys]
+        critical = tuple(dict.fromkeys(runs.key_of[key] for key in critical))
+    return CompiledView(
+        format=FORMAT,
+        version=VERSION,
+        program=ProgramView(
+            name=visible(name),
+            parameters={},
+            ops=len(nodes),
+            model_calls=len(nodes),
+            waves=max(waves, default=-1) + 1,
+            critical_calls=len(path),
+        ),
+        sources=(),
+        stages=(stage,),
+        calls=tuple(costs),
+        critical_path=critical,
+        plan=_plan(batch, keys, prompt_tree(batch, keys, redact=redact), notices),
+        redacted=redact,
         notices=tuple(notices),
     )
 
@@ -251,7 +329,8 @@ def _prefixes_in_runs(prefixes: Sequence[Prefix], runs: Runs) -> list[Prefix]:
     ]
 
 
-def _plan(batch: Batch, keys: Mapping[Op, str], tree: PromptTree, notices: list[str]) -> BatchPlan:
+def _plan(batch: Batch, keys: Sequence[str], tree: PromptTree, notices: list[str]) -> BatchPlan:
+    """``keys`` are those of the calls that make the requests of a row."""
     report = batch.report
     waves: dict[str | int, int] = {}
     for request in batch.requests:
@@ -273,7 +352,7 @@ def _plan(batch: Batch, keys: Mapping[Op, str], tree: PromptTree, notices: list[
         request, served = batch.requests[position], report.served[position]
         requests.append(
             PlannedRequest(
-                key=keys[batch.ops[number_of(request.id)]],
+                key=keys[number_of(request.id)],
                 row=request.instance,
                 wave=waves[request.id],
                 ready=round(served.ready, 6),
@@ -295,7 +374,7 @@ def _plan(batch: Batch, keys: Mapping[Op, str], tree: PromptTree, notices: list[
         kv_tokens=batch.kv_tokens,
         batch=report.batch,
         prefill_tokens=batch.prefill_tokens,
-        total=total_planned(planned_of(batch).values()),
+        total=total_planned(planned_of(batch, keys).values()),
         hit_rate=report.hit_rate,
         evicted_tokens=report.evicted_tokens,
         preemptions=report.preemptions,

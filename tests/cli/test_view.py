@@ -240,23 +240,27 @@ def test_several_files(tmp_path: Path) -> None:
     )
     (tmp_path / "run.json").write_text('[\n{"name": "a", "ph": "X"},\n')
     (tmp_path / "notes.txt").write_text("Buy milk.\n")
-    names = ["ask.py:ask", "m.lmir", "run.json", "notes.txt"]
+    command = [sys.executable, "-c", START, "schedule", "ask.py", "--input", "rows.jsonl", "-o", "ask.schedule"]
+    (tmp_path / "rows.jsonl").write_text('{"topic": "tea"}\n')
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    names = ["ask.py:ask", "m.lmir", "run.json", "notes.txt", "ask.schedule"]
     with viewing(tmp_path, *names) as server:
         index = server.ask()
         assert index.status == 200
         check_headers(index)
         assert "<script" not in index.text
         entries = re.findall(r'<li><a href="([^"]*)">([^<]*)</a> <span[^>]*>([^<]*)<', index.text)
-        kinds = ["program", "module", "timeline", "program"]
+        kinds = ["program", "module", "timeline", "program", "schedule"]
         assert entries == [(f"/{number}", name, kinds[number]) for number, name in enumerate(names)]
         assert '{"events": "/events/3", "index": "/"}' in server.ask("/3").text
-        assert server.ask("/4").status == 404
+        assert server.ask("/5").status == 404
         for number, (kind, message) in enumerate(
             [
                 ("view", ""),
                 ("view", ""),
                 ("problem", "run.json is a timeline"),
                 ("problem", "notes.txt can't be imported"),
+                ("view", ""),
             ]
         ):
             with server.events(f"/events/{number}") as events:
@@ -276,6 +280,25 @@ def test_ctrl_c_ends_it_quietly(tmp_path: Path) -> None:
         assert (code, said) == (130, "")
         with pytest.raises(ProcessLookupError):
             os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_it_follows_a_run(tmp_path: Path) -> None:
+    """A timeline is shown as far as it is written."""
+    write(tmp_path, ask=PROGRAM, words="QUESTION = 'Why '\n")
+    (tmp_path / "rows.jsonl").write_text('{"topic": "tea"}\n')
+    run = ("run", "ask.py", "--input", "rows.jsonl", "--timeline", "run.json", "-o", "out.jsonl")
+    subprocess.run([sys.executable, "-c", START, *run], cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    whole = (tmp_path / "run.json").read_text()
+    lines = whole.splitlines(keepends=True)
+    (tmp_path / "run.json").write_text(
+        "".join(lines[: next(n for n, line in enumerate(lines) if '"plan"' in line) + 1])
+    )
+    with viewing(tmp_path, "ask.py", "--timeline", "run.json") as server, server.events() as events:
+        events.until("view", lambda view: view["plan"] and not view["timeline"].get("requests"))
+        (tmp_path / "run.json").write_text(whole)
+        events.until("view", lambda view: len(view["timeline"].get("requests", [])) == 1)
+        write(tmp_path, words="QUESTION = 'How '\n")
+        events.until("problem", says("has changed since run.json was recorded"))
 
 
 def test_options_reach_the_compilation(tmp_path: Path) -> None:

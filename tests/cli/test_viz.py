@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,41 @@ def test_saved_modules_and_plans(lmc, program: str, rows: str) -> None:
         assert len(data["stages"]) == 1
         assert all("lines" not in source for source in data["sources"])  # files that a saved plan names are not read
     assert rows
+
+
+def test_a_schedule(lmc, program: str, rows: str) -> None:
+    """Its plan is that of the program for the same rows; its ops are the requests of a row."""
+    given = (f"{program}:judge", "--input", rows, "--model", "toy")
+    assert lmc("schedule", *given, "-o", "judge.schedule").code == 0
+    data = json.loads(lmc("viz", "judge.schedule", "--format", "json", "--kv-tokens", "900").out)
+    whole = json.loads(lmc("viz", *given, "--format", "json", "--kv-tokens", "900").out)
+    nodes = {node["key"]: node for node in data["stages"][0]["added"]}
+    assert {node["id"] for node in nodes.values()} == {call["id"] for call in whole["calls"]}
+    assert data["program"]["name"] == "judge"
+
+    def named(view: dict[str, Any]) -> dict[str, Any]:
+        ids = {call["key"]: call["id"] for call in view["calls"]}
+        plan = view["plan"]
+        for request in plan["requests"]:
+            request["key"] = ids[request["key"]]
+        for prompt in plan["prompts"]:
+            prompt["ends"] = {ids[key]: count for key, count in prompt.get("ends", {}).items()}
+        return plan
+
+    assert named(data) == named(whole)
+    assert [call["planned"] for call in data["calls"]] == [call["planned"] for call in whole["calls"]]
+    assert lmc("viz", "judge.schedule", "--input", rows).code == 2
+    assert lmc("viz", "judge.schedule", "a=b").code == 2
+    assert "You grade" not in lmc("viz", "judge.schedule", "--redact").out
+    assert lmc("viz", "judge.schedule", "--format", "mermaid").out.startswith("flowchart TD\n")
+
+
+def test_a_timeline_is_no_program(lmc, program: str) -> None:
+    assert program
+    Path("run.json").write_text('[\n{"name": "lmc-timeline", "ph": "M"},\n')
+    said = lmc("viz", "run.json")
+    assert said.code == 2
+    assert "run.json is a timeline, which is no program" in said.err
 
 
 def test_a_comparison(lmc, program: str) -> None:

@@ -40,6 +40,7 @@ class ViewJob:
     given: dict[str, Any]
     fixed: list[str]
     data: str | None
+    timeline: str | None
     kv_tokens: int
     batch: int
 
@@ -122,7 +123,7 @@ def _work(results: Connection, job: ViewJob) -> None:
     found: dict[str, Any] = {"view": None, "problem": None}
     try:
         room = view.Room(job.kv_tokens, job.batch)
-        made = view.run(job.name, job.given, job.fixed, data=job.data, room=room)
+        made = view.run(job.name, job.given, job.fixed, data=job.data, timeline=job.timeline, room=room)
         found["view"] = view.FORMATS["json"](made).rstrip()
     except BaseException as error:
         problem = Problem.of(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tokenize
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +23,11 @@ from lmc.driver.batch.rows import ArgumentReader, Signature
 from lmc.driver.commands import timelines
 from lmc.driver.commands.cli_options import GivenOptions, options_for_saved, runner_for
 from lmc.driver.commands.opt import context_for
-from lmc.driver.commands.schedule import HOLDS_ALL, schedule_rows
+from lmc.driver.commands.schedule import HOLDS_ALL, read_schedule, schedule_rows
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.compile.view_data import measured_ops, prompt_lengths, shown_file, shown_files
 from lmc.driver.errors import UsageError
-from lmc.driver.programs import load_program
+from lmc.driver.programs import load_program, program_file
 from lmc.driver.run.start import Arguments
 from lmc.driver.saved.artifacts import read_module
 from lmc.driver.saved.saved import is_saved, load_saved_plan
@@ -36,25 +36,25 @@ from lmc.driver.targets.constraints import constrained
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.service import service
 from lmc.grammar.sharing import source_of
-from lmc.ir.core import walk
+from lmc.ir.core import Op, walk
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import Location
 from lmc.ir.module import Module
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.pipelines import pipeline
 from lmc.report.dot import dot
-from lmc.report.given import Batch, Given, Span, Step
+from lmc.report.given import Batch, Given, ScheduledCall, Span, Step
 from lmc.report.mermaid import mermaid
 from lmc.report.model import CompiledView, to_json
 from lmc.report.page import page
 from lmc.report.tree import tree
-from lmc.report.view import view_of
+from lmc.report.view import view_of, view_of_schedule
 
 __all__ = ["FORMATS", "CompiledView", "Room", "compare", "kind_of", "of_compiled", "run", "tree_text"]
 
 FORMATS: Mapping[str, Callable[[CompiledView], str]] = {"html": page, "json": to_json, "mermaid": mermaid, "dot": dot}
 """The forms of a view."""
-Kind = Literal["program", "module", "plan", "timeline"]
+Kind = Literal["program", "module", "plan", "schedule", "timeline"]
 _BEGINNING = 1_000
 """Bytes of a file by which its kind is recognized."""
 PREFILL_TOKENS = 512
@@ -71,7 +71,7 @@ def run(
     room: Room,
     redact: bool = False,
 ) -> CompiledView:
-    """Return the view of a program or of a saved plan or module; with ``data``, also that of the batch of its rows.
+    """Return the view of a program, or of a saved plan, module or schedule; with ``data``, also that of its batch.
 
     Nothing is run. ``fixed`` are KEY=VALUE. A ``timeline`` is the file of a run, whose rows are shown where ``data`` is
     not given. Raises as ``lmc compile`` and ``lmc schedule`` do, and ``InputError`` for a timeline of something else.
@@ -79,8 +79,12 @@ def run(
     kind = kind_of(name)
     if kind == "timeline":
         raise UsageError(
-            f"{name} is a timeline, which is no program", remedy="name the program, or its saved plan (.json, .lmir)"
+            f"{name} is a timeline, which is no program", remedy=f"name its program, and give --timeline {name}"
         )
+    if kind == "schedule":
+        if timeline is not None:
+            raise UsageError(f"--timeline is for a program, and {name} is a schedule of rows", remedy="leave it out")
+        return _of_schedule(name, given, fixed, data, room, redact=redact)
     recorded = None if timeline is None else timelines.read(timeline)
     if recorded is not None and timeline is not None:
         timelines.check_sources(recorded, timeline, name)
@@ -98,18 +102,17 @@ def run(
 
 
 def kind_of(name: str) -> Kind:
-    """Return the kind of what a command line names: by the end of its name, then by its beginning."""
-    if not is_saved(name):
-        return "program"
-    if name.endswith(".lmir"):
-        return "module"
+    """Return the kind of what a command line names: by its beginning, else by the end of its name."""
     try:
-        with Path(name).open("rb") as file:
-            beginning = file.read(_BEGINNING)
+        with Path(program_file(name)).open("rb") as file:
+            beginning = file.read(_BEGINNING).lstrip()
     except OSError:  # whoever reads it says so
-        return "plan"
-    is_timeline = beginning.lstrip().startswith(b"[") or b'"traceEvents"' in beginning
-    return "timeline" if is_timeline else "plan"
+        beginning = b""
+    if beginning.startswith(b"{") and b'"lmc.schedule"' in beginning:
+        return "schedule"
+    if name.endswith(".json") and (beginning.startswith(b"[") or b'"traceEvents"' in beginning):
+        return "timeline"
+    return "module" if name.endswith(".lmir") else "plan" if is_saved(name) else "program"
 
 
 def of_compiled(compiled: Compiled) -> CompiledView:
@@ -155,7 +158,7 @@ def _of_program(name: str, given: GivenOptions, fixed: list[str], data: str | No
     schedule = schedule_rows(signature, place, data, room, fixed)
     compiled = runner.compile(first[0])
     found = _given(compiled)
-    return replace(found, batch=_batch(schedule, found.plan, found.steps[-1].module, room))
+    return replace(found, batch=_batch(schedule, _calls(found.plan, found.steps[-1].module), room))
 
 
 def _of_saved(name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room) -> Given:
@@ -174,7 +177,38 @@ def _of_saved(name: str, given: GivenOptions, fixed: list[str], data: str | None
     if room.kv_tokens != HOLDS_ALL:  # as lmc schedule counts
         room = room.counted_by(service().engines.tokenizer(resolve_target(options)))
     schedule = schedule_rows(signature_of(plan), lambda arguments: (plan, arguments[1]), data, room, fixed)
-    return replace(found, batch=_batch(schedule, plan, module, room))
+    return replace(found, batch=_batch(schedule, _calls(plan, module), room))
+
+
+def _of_schedule(
+    name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room, *, redact: bool
+) -> CompiledView:
+    options_for_saved(name, given)
+    for option, value in (("--input", data), ("KEY=VALUE", fixed or None)):
+        if value is not None:
+            raise UsageError(f"{option} is for a program, and {name} is a schedule of rows", remedy="leave it out")
+    schedule = read_schedule(name)
+    return view_of_schedule(schedule.plan, _scheduled_calls(schedule), _batch(schedule, (), room), redact=redact)
+
+
+def _scheduled_calls(schedule: Schedule) -> list[ScheduledCall]:
+    found: list[ScheduledCall] = []
+    for number, stage in enumerate(schedule.stages):
+        inputs: dict[int, Literal["context", "value", "order"]] = dict.fromkeys(stage.after, "order")
+        inputs.update((piece.stage, "value") for piece in stage.pieces if isinstance(piece, Answer))
+        if stage.base is not None:
+            inputs[stage.base] = "context"
+        pieces = pieces_of(schedule.stages, number, (), schedule.characters)
+        sizes = [size for piece, size in pieces if isinstance(piece, str)]
+        text = "".join(_piece_text(piece, schedule) for piece in stage.pieces)
+        found.append(ScheduledCall(stage.id, sorted(inputs.items()), text, (sum(sizes), len(pieces) - len(sizes))))
+    return found
+
+
+def _calls(plan: Plan, module: Module) -> list[Op]:
+    """Return the ops of a module that make the requests of a row of its plan."""
+    own = dict(zip(walk([plan.module.main.body]), walk([module.main.body]), strict=True))
+    return [own[op] for op in ops_of_stages(plan)]
 
 
 def _arguments(signature: Signature, fixed: list[str]) -> Arguments | None:
@@ -222,7 +256,7 @@ def _examples(compiled: Compiled) -> Iterator[tuple[str, list[str]]]:
             yield symbol.name, [] if example is None else [example]
 
 
-def _batch(schedule: Schedule, plan: Plan, module: Module, room: Room) -> Batch:
+def _batch(schedule: Schedule, ops: Sequence[Op], room: Room) -> Batch:
     """Simulate a schedule as ``lmc simulate`` does."""
     requests = schedule.requests()
     report = simulate(
@@ -233,7 +267,6 @@ def _batch(schedule: Schedule, plan: Plan, module: Module, room: Room) -> Batch:
         prefill_tokens=PREFILL_TOKENS,
         layout=replace(schedule.layout, order=InstanceOrder.GIVEN),
     )
-    own = dict(zip(walk([plan.module.main.body]), walk([module.main.body]), strict=True))
     values = [entry.values for entry in schedule.entries]
     stages = len(schedule.stages)
 
@@ -244,7 +277,7 @@ def _batch(schedule: Schedule, plan: Plan, module: Module, room: Room) -> Batch:
 
     return Batch(
         requests=requests,
-        ops=[own[op] for op in ops_of_stages(plan)],
+        ops=ops,
         report=report,
         rows=[(entry.instance, entry.shared_characters) for entry in schedule.entries],
         order=schedule.layout.order,

@@ -16,8 +16,8 @@ from lmc.driver.programs import program_file
 POLL_SECONDS = 0.25
 SETTLE_SECONDS = 0.05
 """A file is read once it has been the same for so long: an editor may write it in parts."""
-ABSENT_SECONDS = 0.5
-"""A file may be absent for so long while an editor replaces it."""
+WAIT_SECONDS = 0.5
+"""A file may be absent for so long while an editor replaces it, or be written without a pause."""
 COMPILE_SECONDS = 120
 
 Signature = Mapping[str, tuple[int, int, int] | None]
@@ -44,7 +44,7 @@ class Watched:
     def __init__(self, job: ViewJob) -> None:
         self.job = job
         self._file = program_file(job.name)
-        given = (self._file, job.data, job.given.get("profile"))
+        given = (self._file, job.data, job.timeline, job.given.get("profile"))
         self._given = tuple(file for file in given if file is not None)
         self._files = self._given
         self._state = State()
@@ -109,18 +109,19 @@ class Watched:
                 pass
 
     def _settled(self) -> Signature:
-        """Return the signature of the files once they stay as they are."""
-        until = time.monotonic() + ABSENT_SECONDS
+        """Return the signature of the files once they stay as they are, or after a while."""
+        until = time.monotonic() + WAIT_SECONDS
         found = _signature(self._files)
         while not self._closing.wait(SETTLE_SECONDS):
             now = _signature(self._files)
-            if now == found and (now[self._file] is not None or time.monotonic() > until):
-                break
+            is_settled = now == found and now[self._file] is not None
             found = now
+            if is_settled or time.monotonic() > until:
+                break
         return found
 
     def _outcome(self, before: Signature) -> Outcome | None:
-        """Compile the file; None if a file changes meanwhile, or the thread ends."""
+        """Compile the file; None if a file changes meanwhile, but for the timeline of a run, or the thread ends."""
         if before[self._file] is None:
             return Outcome(None, Problem("", f"{self._file} is gone: put it back, or end lmc view with Ctrl-C"))
         self._publish(is_working=True)
@@ -131,7 +132,8 @@ class Watched:
                 outcome = compilation.outcome(POLL_SECONDS)
                 if outcome is not None:
                     return outcome
-                if _signature(before) != before:
+                now = _signature(before)
+                if any(now[file] != before[file] for file in before if file != self.job.timeline):
                     return None
                 if time.monotonic() > until:
                     cause = f"the compilation of {self.job.name} takes more than {COMPILE_SECONDS} s"
