@@ -20,7 +20,8 @@ def view_command(
         list[str],
         typer.Argument(
             metavar="FILE… [KEY=VALUE…]",
-            help="Programs (PROGRAM.py[:name]), saved plans (.json, .lmir), schedules; arguments of every row.",
+            help="Programs (PROGRAM.py[:name]), saved plans (.json, .lmir), schedules; a program and its timeline;"
+            " arguments of every row.",
         ),
     ],
     *,
@@ -52,7 +53,11 @@ def view_command(
     their tools, and writes no file.
     """
     fixed = [each for each in arguments if _is_assignment(each)]
-    files = [each for each in arguments if each not in fixed]
+    named = [each for each in arguments if each not in fixed]
+    timelines = [name for name in named if driver.view.kind_of(name) == "timeline"]
+    if len(named) == 2 and len(timelines) == 1 and timeline is None:
+        timeline = timelines.pop()
+    files = [name for name in named if name != timeline]
     if not files:
         raise driver.UsageError(
             "there is no file to show", remedy="name a program, a saved plan (.json, .lmir) or a schedule"

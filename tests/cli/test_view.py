@@ -282,7 +282,8 @@ def test_ctrl_c_ends_it_quietly(tmp_path: Path) -> None:
             os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_it_follows_a_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [("ask.py", "--timeline", "run.json"), ("run.json", "ask.py")])
+def test_it_follows_a_run(named: tuple[str, ...], tmp_path: Path) -> None:
     """A timeline is shown as far as it is written."""
     write(tmp_path, ask=PROGRAM, words="QUESTION = 'Why '\n")
     (tmp_path / "rows.jsonl").write_text('{"topic": "tea"}\n')
@@ -293,7 +294,7 @@ def test_it_follows_a_run(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(
         "".join(lines[: next(n for n, line in enumerate(lines) if '"plan"' in line) + 1])
     )
-    with viewing(tmp_path, "ask.py", "--timeline", "run.json") as server, server.events() as events:
+    with viewing(tmp_path, *named) as server, server.events() as events:
         events.until("view", lambda view: view["plan"] and not view["timeline"].get("requests"))
         (tmp_path / "run.json").write_text(whole)
         events.until("view", lambda view: len(view["timeline"].get("requests", [])) == 1)
