@@ -43,6 +43,7 @@ def run_at(
     ``program`` is the one that is meant, where the capture is of a method.
     """
     EFFECTS.clear()
+    others = {*threading.enumerate()}
     compiled = compile_captured(captured, TOY, PipelineOptions(level), load_tokenizer(TOY), cache=CACHE)
     bound = bind(program or captured.function, args, kwargs)
     found: dict[int, Result] = {}
@@ -50,7 +51,7 @@ def run_at(
     compile = compile_for_toy()
     engine = LateEngine(most_seconds=0.0)
     asyncio.run(execute(captured.function, [job], engine, found.__setitem__, seed=0, compile=compile))
-    settle()
+    settle(others)
     assert engine.pinned == ()
     return Run(_end(found[0]), list(EFFECTS), calls_of(found[0].profile.ops))
 
@@ -95,10 +96,13 @@ def _early(captured: Captured) -> Captured:
     return replace(captured, module=replace(module, hosts=hosts))
 
 
-def settle() -> None:
-    """Wait for the calls of tools that nobody waits for: what they do is not done by the next run."""
+def settle(others: set[threading.Thread]) -> None:
+    """Wait for the calls of tools that nobody waits for: what they do is not done by the next run.
+
+    Threads of ``others`` were there before; tests that ran earlier in this process may have left them busy.
+    """
     for thread in threading.enumerate():
-        if thread.name.startswith("lmc-host"):
+        if thread.name.startswith("lmc-host") and thread not in others:
             thread.join(LONG)
     asyncio.run_coroutine_threadsafe(asyncio.sleep(0), tool_loop().loop).result(LONG)
 

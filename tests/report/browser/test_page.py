@@ -1,6 +1,7 @@
 """The page in a browser, on the examples and on generated modules."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Show = Callable[..., "Page"]
 ROOM = Room(driver.schedule.HOLDS_ALL, 256)
 UNFOLD = "probe.unfold()"
+FEW = ["judge", "react", "self_refine", "tree_of_thought"]
+SHOWN = sorted(EXAMPLES) if os.environ.get("LMC_TEST_FULL") == "1" else FEW
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +69,7 @@ def axe(page: "Page") -> list[str]:
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]} {each['nodes'][0]['failureSummary']}" for each in found]
 
 
-@pytest.mark.parametrize("name", [*sorted(EXAMPLES), "broken"])
+@pytest.mark.parametrize("name", [*SHOWN, "broken"])
 def test_examples(name: str, show: Show, tmp_path: Path) -> None:
     """Every tab has its content, and the slider changes exactly the ops that the data list."""
     view = view_of(name, tmp_path)
@@ -110,7 +113,7 @@ def test_examples(name: str, show: Show, tmp_path: Path) -> None:
     assert page.locator("#slider").input_value() == "0"
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES))
+@pytest.mark.parametrize("name", SHOWN)
 def test_edges_run_beside_nodes(name: str, show: Show, tmp_path: Path) -> None:
     """In the final module, and the first model call is in view."""
     page = show(view_of(name, tmp_path))
