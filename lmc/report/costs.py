@@ -60,7 +60,7 @@ def costs_of(given: Given, ops: Sequence[Placed], sources: SourceFiles) -> Costs
         if not (isinstance(op, SamplingOp | SelectOp) and op.billable):
             continue
         whole, covered = given.lengths[op]
-        measured = given.measured.get(op.id)
+        measured = given.measured.get(op)
         calls.append(
             CallCost(
                 key=each.key,

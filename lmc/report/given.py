@@ -132,7 +132,7 @@ class Given:
     ``steps`` are the modules, the last one the final one, and ``plan`` its lowered form. ``lengths`` has for calls and
     prefills of the final module the length of their prompts, and that of the part that is computed ahead. ``files`` are
     the names to show of the files of locations, ``texts`` the text of those that could be read. ``hints`` are warnings
-    of the compilation. ``examples`` are texts that constraints allow, ``measured`` the profile of ops by their ids.
+    of the compilation. ``examples`` are texts that constraints allow, ``measured`` the costs of calls that ran.
     ``comparison``: the steps are two modules. ``timeline`` is that of a run, with the digest of ``plan`` in it.
     """
 
@@ -144,7 +144,7 @@ class Given:
     breaks: Sequence[BreakLike] = ()
     hints: Sequence[tuple[str, Location | None]] = ()
     examples: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    measured: Mapping[str, OpProfile] = field(default_factory=dict[str, OpProfile])
+    measured: Mapping[Op, OpProfile] = field(default_factory=dict[Op, OpProfile])
     batch: Batch | None = None
     timeline: tuple[RunTimeline, str] | None = None
     target: str | None = None

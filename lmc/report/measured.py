@@ -23,12 +23,12 @@ _SLACK = 16
 """Tokens by which lengths of prompts may differ from those of a plan, which estimates texts."""
 
 
-def op_profiles(timeline: RunTimeline, digest: str, ops: Sequence[Op]) -> dict[str, OpProfile]:
-    """Return the cost of each call of the plan with a ``digest`` by its id; ``ops`` are those of the plan.
+def op_profiles(timeline: RunTimeline, digest: str, ops: Sequence[Op]) -> dict[Op, OpProfile]:
+    """Return the cost of each call of the plan with a ``digest``; ``ops`` are those of the plan.
 
     The figures are those of the profiles of the rows, but for the seconds: each request counts with its own.
     """
-    found: dict[str, OpProfile] = {}
+    found: dict[Op, OpProfile] = {}
     plan = _plan_number(timeline, digest)
     for request in timeline.requests:
         place = _place(request, plan, len(ops))
@@ -36,7 +36,7 @@ def op_profiles(timeline: RunTimeline, digest: str, ops: Sequence[Op]) -> dict[s
         if not isinstance(op, SamplingOp | SelectOp) or request.prompt is None:
             continue
         entry = _profile(request)
-        found[op.id] = found[op.id] + entry if op.id in found else entry
+        found[op] = found[op] + entry if op in found else entry
     return found
 
 
@@ -66,7 +66,7 @@ def measured_run(
     requests = sorted(timeline.requests, key=lambda each: (each.submitted, each.lane))
     tools = sorted(timeline.tools, key=lambda each: (each.started, each.lane))
     if not timeline.is_complete:
-        notices.append("the timeline was cut, or its run has not ended")
+        notices.append("the run was interrupted or has not ended, or its timeline was cut")
     others = sum(each.plan not in (None, plan) for each in requests)
     if others:
         notices.append(f"{with_count(others, 'request')} of the run had other plans than the one that is shown")
@@ -80,6 +80,8 @@ def measured_run(
         places = _planned_places(batch, keys, [(each, key_of(each)) for each in requests], prefixes)
         for request, place in zip(requests, places, strict=True):
             use = _use(request)
+            if use is None:
+                continue
             if place is None:
                 elsewhere += use.computed
             else:
@@ -117,9 +119,10 @@ def _steps(steps: Sequence[EngineStep]) -> RunSteps:
     )
 
 
-def _use(request: MeasuredRequest) -> PromptUse:
-    tokens, cached = request.prompt or 0, request.cached or 0
-    return PromptUse(tokens, cached, max(tokens - cached, 0) if request.computed is None else request.computed)
+def _use(request: MeasuredRequest) -> PromptUse | None:
+    if request.computed is None:
+        return None  # its engine does not measure
+    return PromptUse(request.prompt or 0, request.cached or 0, request.computed)
 
 
 def _planned_places(
@@ -130,8 +133,8 @@ def _planned_places(
 ) -> list[int | None]:
     """Return for requests of a run, each with the key of its op, their places in the batch; None: it has none.
 
-    The requests of one op and row have the planned ones in order; if there are more of them, they have the last one. A
-    prefix has the place of the first prompt that begins with it.
+    The requests of one op and row have the planned ones in order; the plan of a loop has one round. A prefix has the
+    place of the first prompt that begins with it.
     """
     places: dict[tuple[str, int | None], list[int]] = {}
     for place, request in enumerate(batch.requests):
@@ -152,7 +155,8 @@ def _planned_places(
             found.append(min((each[0] for each in firsts if each), default=None))
         else:
             planned = places.get((key, request.row))
-            found.append(None if planned is None else planned[min(counts[key, request.row], len(planned) - 1)])
+            count = counts[key, request.row]
+            found.append(planned[count] if planned is not None and count < len(planned) else None)
             counts[key, request.row] += 1
     return found
 
@@ -160,12 +164,12 @@ def _planned_places(
 def _divergence(
     batch: Batch, requests: Sequence[MeasuredRequest], places: Sequence[int | None], begin: int
 ) -> Divergence | None:
-    """Return the first request that the plan does not have, or serves later, or finds more of in the cache."""
+    """Return the first request that the plan does not have, or serves later, or computes much less of."""
     served = batch.report.served
     waiting = [(each.ended, place) for place, each in enumerate(served)]
     heapq.heapify(waiting)
     begun: set[int] = set()
-    has_cache = any(each.cached for each in requests)
+    is_measured = any(each.computed is not None for each in requests)
     entries = [pair for pair in zip(requests, places, strict=True) if pair[0].kind != "prefill"]
     for request, place in sorted(entries, key=lambda pair: _start(pair[0])):
         reason = None
@@ -175,10 +179,11 @@ def _divergence(
             reason = "the plan has no such request"
         elif waiting and place not in begun and waiting[0][0] <= served[place].started:
             reason = "the plan serves others before it that have not begun"
-        elif has_cache and request.prompt is not None:
-            missing = served[place].cached - (request.cached or 0)
-            if missing > max(_SLACK, served[place].cached // 10):
-                reason = f"{missing:,} tokens of its prompt fewer than planned are in the cache"
+        elif is_measured and request.prompt is not None:
+            new = batch.requests[place].tokens.size - served[place].cached
+            more = request.prompt - (request.cached or 0) - new
+            if more > max(_SLACK, new // 4):
+                reason = f"it computes {more:,} tokens of its prompt more than planned"
         if reason is not None:
             name = one_line(request.op, MAX_NAME)
             return Divergence(seconds=_seconds(_start(request), begin), id=name, row=request.row, reason=reason)

@@ -12,7 +12,7 @@ microseconds since the start of the recording. There are no texts of the run in 
 | its phases, inside of it | ``X``, ``queue``, ``prefill``, ``decode``; ``cat`` is ``phase`` | |
 | a call of a function of the program | ``X``, its name; ``cat`` is ``tool`` | ``ToolCall`` |
 | a step of the local engine | ``X``, ``step`` | ``EngineStep``; beside it the counter ``sequences`` |
-| the end of the run, last | ``M``, ``end`` | how many of each there are |
+| the end of the run, last | ``M``, ``end`` | how many of each there are; ``interrupted`` |
 
 Requests that overlap are on different lanes (``tid``), so events on one lane nest.
 """
@@ -138,7 +138,7 @@ class EngineStep(_Model):
 
 
 class RunTimeline(_Model):
-    """A timeline. ``is_complete``: it has its last event, so the run came to its end."""
+    """A timeline. ``is_complete``: it has its last event, and the run was not interrupted."""
 
     header: Header
     plans: tuple[TimelinePlan, ...] = ()
@@ -181,7 +181,7 @@ def read_timeline(lines: Iterable[bytes], shown: str) -> RunTimeline:
             if header is None:
                 header = _header(event, shown, number)
             elif event.ph == "M" and event.name == "end":
-                is_complete = True
+                is_complete = event.args.get("interrupted") is not True
             elif (entry := _entry(event)) is not None:
                 found[type(entry)].append(entry)
         except (ValueError, RecursionError) as error:

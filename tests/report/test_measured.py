@@ -45,7 +45,7 @@ def breaks(s, essay: str):
     eval("0")
     return s.gen("second", max_tokens=4)
 """
-ROWS = [{"essay": f"essay {number}"} for number in range(5)] + [{"essay": "fail"}]
+ROWS: list[dict[str, Any]] = [{"essay": f"essay {number}"} for number in range(5)] + [{"essay": "fail"}]
 ROOM = driver.view.Room(driver.schedule.HOLDS_ALL)
 
 
@@ -58,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def recorded(name: str = "grade", target: str = "toy", own: list[dict[str, str]] = ROWS) -> Profile:
+def recorded(name: str = "grade", target: str = "toy", own: list[dict[str, Any]] = ROWS) -> Profile:
     """Run the rows, write ``t.json``, and return the profile of all rows."""
     spec = f"measured_program.py:{name}"
     runner = driver.runner_for(driver.load_program(spec), {"target": target})
@@ -153,7 +153,7 @@ def test_a_cut_timeline_is_shown_with_a_notice(folder: Path):
     found = view()
     assert found.timeline is not None
     assert not found.timeline.complete
-    assert "the timeline was cut, or its run has not ended" in found.notices
+    assert "the run was interrupted or has not ended, or its timeline was cut" in found.notices
 
 
 def events_of(file: Path) -> list[dict[str, Any]]:
@@ -232,8 +232,9 @@ def test_the_run_leaves_the_plan_at_the_first_request_that_is_not_planned(folder
     assert run is not None
     assert run.divergence is not None
     assert (run.divergence.id, run.divergence.reason) == ("breaks/second", "the plan has no such request")
-    (folder / "rows.jsonl").write_text(json.dumps(ROWS[0]) + "\n")
-    recorded(target="builtin", own=ROWS[:1])
+    row = {"essay": "a long essay " * 10}
+    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    recorded(target="builtin", own=[row])
     run = view(target="builtin").timeline
     assert run is not None
     assert run.divergence is None
@@ -246,7 +247,7 @@ def test_the_run_leaves_the_plan_at_the_first_request_that_is_not_planned(folder
     divergence = changed(file, "grade/verdict", found_nothing)
     assert divergence is not None
     assert divergence.id == "grade/verdict"
-    assert divergence.reason.endswith("tokens of its prompt fewer than planned are in the cache")
+    assert divergence.reason.endswith("tokens of its prompt more than planned")
     file.write_bytes(before)
 
     def late(event: dict[str, Any]) -> None:
@@ -256,6 +257,60 @@ def test_the_run_leaves_the_plan_at_the_first_request_that_is_not_planned(folder
     divergence = changed(file, "grade/verdict", late)
     assert divergence is not None
     assert (divergence.id, divergence.reason) == ("grade/grade", "the plan serves others before it that have not begun")
+
+
+SEVERAL = """
+import lmc
+
+
+@lmc.jit
+def several(s, essay: str, n: int = 1):
+    for number in range(n):
+        s += essay
+        s.gen(f"part{number}", max_tokens=3)
+    return s.text()
+"""
+LOOP = """
+import lmc
+
+
+@lmc.jit
+def loop(s, essay: str):
+    s += essay
+    while "e" not in s.gen("word", max_tokens=3, temperature=1.0):
+        s += "again"
+    if "a" in s["word"]:
+        s.gen("end", max_tokens=2)
+    else:
+        s.gen("end", max_tokens=3)
+    return s["end"]
+"""
+
+
+def test_calls_that_share_an_id_have_their_own_costs(folder: Path):
+    (folder / "measured_program.py").write_text(LOOP)
+    profile = recorded("loop")
+    found = view("loop")
+    run = found.timeline
+    assert run is not None
+    measured = [call.measured for call in found.calls if call.measured is not None]
+    assert sum(cost.requests for cost in measured) == profile.usage.calls
+    assert sum(cost.prompt for cost in measured) == profile.usage.prompt_tokens == run.prompt
+    lines = [line.measured for line in found.lines if line.measured is not None]
+    assert sum(cost.output for cost in lines) == profile.usage.generated_tokens
+
+
+def test_rows_of_several_plans_are_shown_without_a_plan(folder: Path):
+    rows = [{"essay": "one"}, {"essay": "two", "n": 2}]
+    (folder / "measured_program.py").write_text(SEVERAL)
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recorded("several", own=rows)
+    found = view("several")
+    assert found.timeline is not None
+    assert found.plan is None
+    assert any(notice.startswith("there is no plan of the rows of the run: ") for notice in found.notices)
+    with pytest.raises(InputError):
+        view("several", data="rows.jsonl")
 
 
 def test_names_and_places_of_anybody_are_harmless(folder: Path):

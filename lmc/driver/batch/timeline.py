@@ -99,8 +99,8 @@ class TimelineFile:
     def __enter__(self) -> TimelineFile:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.close(interrupted=kind is not None)
 
     def begin_plan(self, plan: Plan) -> None:
         """Instances of ``plan`` are about to run."""
@@ -142,7 +142,7 @@ class TimelineFile:
         self._texts.append(self._text.of(record))
         self._open.discard(record)
 
-    def close(self) -> None:
+    def close(self, *, interrupted: bool = False) -> None:
         """Complete the file: nothing is taken from here on. Requests and calls that do not end are written as such."""
         if self._closed:
             return
@@ -157,7 +157,7 @@ class TimelineFile:
             self._texts.append(self._text.of(record))
         self._closing.set()
         self._thread.join()
-        self._write([self._text.end(now)])
+        self._write([self._text.end(now, interrupted=interrupted)])
         self._file.close()
 
     def _run(self) -> None:
@@ -275,13 +275,14 @@ class _Text:
             yield _name(process, 0, "process_name", name)
         yield _name(ENGINE, 1, "thread_name", "steps")
 
-    def end(self, now: float) -> str:
+    def end(self, now: float, *, interrupted: bool) -> str:
         """The last event, and the end of the file."""
         args = {
             "requests": next(self.counts[REQUESTS]),
             "tools": next(self.counts[TOOLS]),
             "steps": next(self.counts[ENGINE]),
             "ended": self._micros(now),
+            "interrupted": interrupted,
         }
         return f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"end","args":{json.dumps(args)}}}\n]\n'
 

@@ -128,7 +128,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.FORBIDDEN, f"this is lmc view; open {self._server.url}")
             return
         site, origin = self.headers.get("Sec-Fetch-Site"), self.headers.get("Origin")
-        if site not in (None, "none", "same-origin") or origin not in (None, f"http://{self.headers['Host']}"):
+        is_link = self.headers.get("Sec-Fetch-Mode") == "navigate" and self.headers.get("Sec-Fetch-Dest") == "document"
+        is_ours = is_link or site in (None, "none", "same-origin")  # who links to a page can't read it
+        if not is_ours or origin not in (None, f"http://{self.headers['Host']}"):
             self.send_error(HTTPStatus.FORBIDDEN, f"pages of other sites can't read lmc view; open {self._server.url}")
             return
         found = self._server.answers.get(self.path)

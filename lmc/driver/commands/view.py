@@ -38,7 +38,7 @@ from lmc.driver.targets.service import service
 from lmc.grammar.sharing import source_of
 from lmc.ir.core import Op, walk
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import Location
+from lmc.ir.errors import InputError, Location
 from lmc.ir.module import Module
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.pipelines import pipeline
@@ -85,20 +85,24 @@ def run(
         if timeline is not None:
             raise UsageError(f"--timeline is for a program, and {name} is a schedule of rows", remedy="leave it out")
         return _of_schedule(name, given, fixed, data, room, redact=redact)
+    own_rows = data
     recorded = None if timeline is None else timelines.read(timeline)
     if recorded is not None and timeline is not None:
-        timelines.check_sources(recorded, timeline, name)
+        if not is_saved(name):
+            timelines.check_sources(recorded, timeline, name)
         data = timelines.rows_of(recorded, timeline, data)
+    notices: list[str] = []
     with _recorded_warnings() as hints:
         if is_saved(name):
             found = _of_saved(name, given, fixed, data, room)
         else:
-            found = _of_program(name, given, fixed, data, room)
+            found = _of_program(name, given, fixed, data, room, notices=notices if data != own_rows else None)
     if recorded is not None and timeline is not None:
         timelines.check_plan(recorded, timeline, found.plan)
         found = replace(found, timeline=(recorded, plan_digest(found.plan)))
     own = [(text, place) for text, place in hints if place is not None and place.file in found.files]
-    return view_of(replace(found, hints=own, redact=redact))
+    view = view_of(replace(found, hints=own, redact=redact))
+    return view.model_copy(update={"notices": (*view.notices, *notices)}) if notices else view
 
 
 def kind_of(name: str) -> Kind:
@@ -134,7 +138,7 @@ def compare(old: str, new: str, *, redact: bool = False) -> CompiledView:
         Given(
             steps,
             lower(last, Target("builtin")),
-            prompt_lengths(last, PassContext()),
+            prompt_lengths(last, context_for("builtin")),
             files=shown_files(steps),
             comparison=True,
             redact=redact,
@@ -142,7 +146,10 @@ def compare(old: str, new: str, *, redact: bool = False) -> CompiledView:
     )
 
 
-def _of_program(name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room) -> Given:
+def _of_program(
+    name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room, *, notices: list[str] | None
+) -> Given:
+    """Compile a program. Where rows that no one plan runs are no error, ``notices`` gets the reason."""
     function = load_program(name)
     runner = runner_for(function, given)
     signature = Signature.of(function)
@@ -155,9 +162,14 @@ def _of_program(name: str, given: GivenOptions, fixed: list[str], data: str | No
         return runner.place(arguments)
 
     room = room.counted_by(service().engines.tokenizer(runner.target()))
-    schedule = schedule_rows(signature, place, data, room, fixed)
-    compiled = runner.compile(first[0])
-    found = _given(compiled)
+    try:
+        schedule = schedule_rows(signature, place, data, room, fixed)
+    except InputError as error:
+        if notices is None or not first:
+            raise
+        notices.append(f"there is no plan of the rows of the run: {error.cause}")
+        return _given(runner.compile(first[0]))
+    found = _given(runner.compile(first[0]))
     return replace(found, batch=_batch(schedule, _calls(found.plan, found.steps[-1].module), room))
 
 
@@ -171,7 +183,9 @@ def _of_saved(name: str, given: GivenOptions, fixed: list[str], data: str | None
         plan = load_saved_plan(name, options)
         module = plan.module
     steps = [Step(shown_file(name), module)]
-    found = Given(steps, plan, prompt_lengths(module, context_for(options.target)), files=shown_files(steps))
+    found = Given(
+        steps, plan, prompt_lengths(module, context_for(resolve_target(options).spec)), files=shown_files(steps)
+    )
     if data is None:
         return found
     if room.kv_tokens != HOLDS_ALL:  # as lmc schedule counts

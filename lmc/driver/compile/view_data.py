@@ -14,7 +14,6 @@ from lmc.ir.module import Module
 from lmc.ir.profile import OpProfile, Profile
 from lmc.ir.types import CTX
 from lmc.passes.analysis.context_lengths import ContextLengths
-from lmc.passes.apply_profile import measured
 from lmc.passes.base import PassContext
 from lmc.report.given import Given, Length, Step
 from lmc.report.model import CompiledView
@@ -69,12 +68,18 @@ def _is_call(op: Op) -> bool:
     return op.billable and not isinstance(op, RegionOp)
 
 
-def measured_ops(module: Module, profile: Profile | None) -> dict[str, OpProfile]:
-    """Return the measurements that a profile has of the calls of a module, by their ids."""
+def measured_ops(module: Module, profile: Profile | None) -> dict[Op, OpProfile]:
+    """Return the measurements that a profile has of the calls of a module.
+
+    Profiles are by id. Of calls that share one, as they exclude each other, the first has the figures of all.
+    """
     if profile is None:
         return {}
-    ids = [op.id for op in walk([module.main.body]) if isinstance(op, SamplingOp | SelectOp)]
-    return measured(ids, profile.ops)[0]
+    found: dict[str, Op] = {}
+    for op in walk([module.main.body]):
+        if isinstance(op, SamplingOp | SelectOp) and op.id in profile.ops:
+            found.setdefault(op.id, op)
+    return {op: profile.ops[op_id] for op_id, op in found.items()}
 
 
 def shown_files(steps: Sequence[Step], more: Sequence[Location | None] = ()) -> dict[str, str]:

@@ -109,7 +109,43 @@ function layOut(dagre, piece) {
     graph.setDefaultEdgeLabel(() => ({}));
     for (const box of boxes) graph.setNode(box.id, { width: box.width, height: box.height });
     for (const [source, target] of edges.values()) if (find(source) === root) graph.setEdge(source, target);
-    dagre.layout(graph);
+    try {
+      dagre.layout(graph);
+    } catch {
+      // Its recursion is too deep for a long chain: rows by the longest path from the top.
+      const own = [...edges.values()].filter(([source]) => find(source) === root);
+      /** @type {Map<string, {row: number, before: number, behind: string[]}>} */
+      const states = new Map(boxes.map((box) => [box.id, { row: 0, before: 0, behind: [] }]));
+      const stateOf = (/** @type {string} */ id) => /** @type {{row: number, before: number, behind: string[]}} */ (states.get(id));
+      for (const [source, target] of own) {
+        stateOf(source).behind.push(target);
+        stateOf(target).before += 1;
+      }
+      const ready = boxes.filter((box) => stateOf(box.id).before === 0).map((box) => box.id);
+      for (const id of ready) {
+        for (const target of stateOf(id).behind) {
+          const state = stateOf(target);
+          state.row = Math.max(state.row, stateOf(id).row + 1);
+          if (--state.before === 0) ready.push(target);
+        }
+      }
+      /** @type {Box[][]} */
+      const stacked = [];
+      for (const box of boxes) (stacked[stateOf(box.id).row] ??= []).push(box);
+      let [top, widest] = [0, 0];
+      for (const row of stacked) {
+        let left = 0;
+        const height = Math.max(...(row ?? []).map((box) => box.height), 0);
+        for (const box of row ?? []) {
+          Object.assign(graph.node(box.id), { x: left + box.width / 2, y: top + box.height / 2 });
+          left += box.width + gap;
+        }
+        widest = Math.max(widest, left - gap);
+        top += height + 34;
+      }
+      Object.assign(graph.graph(), { width: widest, height: top - 34 });
+      for (const [source, target] of own) graph.edge(source, target).points = [graph.node(source), graph.node(target)];
+    }
     const size = graph.graph();
     /** @type {[string, number, number][]} */
     const places = boxes.map((box) => [box.id, graph.node(box.id).x, graph.node(box.id).y]);
@@ -178,7 +214,7 @@ function layOut(dagre, piece) {
 /** Lays pieces out in a worker; where the browser allows none, here, with a pause between pieces. */
 class Worker_ {
   constructor() {
-    /** @type {Map<number, (placed: Placed) => void>} */
+    /** @type {Map<number, [Piece, (placed: Placed) => void]>} */
     this.waiting = new Map();
     this.count = 0;
     /** @type {Worker | null} */
@@ -191,8 +227,13 @@ class Worker_ {
     try {
       this.worker = new Worker(URL.createObjectURL(new Blob(code.map((part) => `${part}\n`), { type: "text/javascript" })));
       this.worker.onmessage = ({ data: [number, placed] }) => {
-        this.waiting.get(number)?.(placed);
+        this.waiting.get(number)?.[1](placed);
         this.waiting.delete(number);
+      };
+      this.worker.onerror = () => {
+        this.worker = null;
+        for (const [piece, resolve] of this.waiting.values()) resolve(layOut(vendor.dagre, piece));
+        this.waiting.clear();
       };
     } catch {
       this.worker = null;
@@ -209,7 +250,7 @@ class Worker_ {
       return new Promise((resolve) => setTimeout(() => resolve(layOut(vendor.dagre, piece))));
     }
     return new Promise((resolve) => {
-      this.waiting.set(++this.count, resolve);
+      this.waiting.set(++this.count, [piece, resolve]);
       worker.postMessage([this.count, piece]);
     });
   }
