@@ -1,11 +1,12 @@
-"""The cost of `lmc run --timeline`: the same runs with and without it, by turns.
+"""The page of `lmc viz` (`page.py`), and the cost of `lmc run --timeline`: the same runs with and without it, by turns.
 
 python benchmarks/view.py [--write] [--repeats 7]
 
-Figures are of the CPU time of the whole process, the thread that writes included. A pair is a run with and one without
-a timeline, in an order that changes; each run has rows of its own. The m125 shape is that of `engine.py`: 32 rows that
-share 512 tokens, with 16 of their own and 64 new ones, bfloat16. On the toy engine 200 rows make seven requests of up
-to 24 tokens each. The column of the writing thread is its share of the CPU time.
+`page.py` tells of the figures of the page. Those of the timeline are of the CPU time of the whole process, the thread
+that writes included. A pair is a run with and one without a timeline, in an order that changes; each run has rows of
+its own. The m125 shape is that of `engine.py`: 32 rows that share 512 tokens, with 16 of their own and 64 new ones,
+bfloat16. On the toy engine 200 rows make seven requests of up to 24 tokens each. The column of the writing thread is
+its share of the CPU time.
 """
 
 import argparse
@@ -27,6 +28,7 @@ os.environ |= SLEEPING_THREADS  # before torch loads
 
 import lmc
 from benchmarks.engine import FOLDER, make_model
+from benchmarks.page import page_table
 from benchmarks.results import machine, processor, table, write_section
 from lmc.driver.batch.timeline import TimelineFile, timeline_header
 from lmc.driver.options import Options
@@ -165,7 +167,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the rows in RESULTS.md")
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
-    text = timeline(options.repeats)
+    text = f"{page_table(max(options.repeats // 2, 1))}\n{timeline(options.repeats)}"
     print(text, end="")
     if options.write:
         about = f"{machine()}, {processor()}; {options.repeats} pairs, on the toy engine four times as many.\n\n"
