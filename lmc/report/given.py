@@ -94,7 +94,7 @@ class Span:
 class ScheduledCall:
     """A request of a row in a schedule. ``inputs`` are numbers of requests before it, with the kind of dependence.
 
-    ``text`` is its prompt behind that of the request that it goes on from, ``prompt`` the length of all of it.
+    ``text`` is the part of its prompt after the request that it continues, ``prompt`` the length of the whole prompt.
     """
 
     id: str

@@ -284,7 +284,7 @@ def test_ctrl_c_ends_it_quietly(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", [("ask.py", "--timeline", "run.json"), ("run.json", "ask.py")])
 def test_it_follows_a_run(named: tuple[str, ...], tmp_path: Path) -> None:
-    """A timeline is shown as far as it is written."""
+    """A timeline that is still written is shown, and followed."""
     write(tmp_path, ask=PROGRAM, words="QUESTION = 'Why '\n")
     (tmp_path / "rows.jsonl").write_text('{"topic": "tea"}\n')
     run = ("run", "ask.py", "--input", "rows.jsonl", "--timeline", "run.json", "-o", "out.jsonl")

@@ -1,4 +1,4 @@
-"""What a notebook shows of programs, results and compiled programs."""
+"""HTML for notebooks: programs, results and compiled programs."""
 
 import re
 from html.parser import HTMLParser
@@ -142,7 +142,7 @@ def test_a_compiled_program_shows_summary_remarks_breaks_and_ir():
 
 
 def html_of(module: Module, text: str = "") -> str:
-    """What a notebook shows of a compiled module; ``text`` stands wherever a message can."""
+    """The HTML of a compiled module; ``text`` is put wherever a message can be."""
     view = final_view(module, lower(module, Target("toy")), PassContext(), target="toy", level="O2")
     return compiled_html(text, [Break(None, text, text)] * 3, [text] * 3, print_module(module), view)
 

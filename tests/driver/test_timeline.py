@@ -1,4 +1,4 @@
-"""What ``--timeline`` records, compared with the profiles of the rows and the statistics of the engine."""
+"""Timelines, compared with the profiles of the rows and the statistics of the engine."""
 
 import json
 import threading

@@ -265,7 +265,7 @@ def test_the_first_failure_in_program_order_is_the_one_reported():
 
 
 class FailsLast(LateEngine):
-    """What is to fail fails once all that is stuck was submitted. `ended` is released by each that was cancelled."""
+    """Requests in `failing` fail once all in `stuck` are submitted. Each cancelled one releases `ended`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -45,6 +45,20 @@ class Shown:
     said: list[str] = field(default_factory=list[str])
     requested: list[str] = field(default_factory=list[str])
 
+    @classmethod
+    def on(cls, browser: "Browser", scheme: Literal["light", "dark"], script: str = "") -> "Shown":
+        """Return a new page with the probes, and ``script``, of which everything is noted."""
+        page = browser.new_page(viewport={"width": 1500, "height": 900}, color_scheme=scheme)
+        here = cls(page)
+        page.on("console", lambda message: here.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: here.said.append(f"error: {error}"))
+        page.on("dialog", here.dismiss)
+        page.on("request", lambda request: here.requested.append(request.url))
+        page.add_init_script(path=Path(__file__).with_name("probes.js"))
+        if script:
+            page.add_init_script(script)
+        return here
+
     def dismiss(self, dialog: "Dialog") -> None:
         self.said.append(f"dialog: {dialog.message}")
         dialog.dismiss()
@@ -69,16 +83,9 @@ def show(browser: "Browser", tmp_path: Path) -> "Iterator[Callable[..., Page]]":
     def open_page(view: CompiledView, scheme: Literal["light", "dark"] = "light", script: str = "") -> "Page":
         file = tmp_path / f"page{len(shown)}.html"
         file.write_text(page(view), encoding="utf-8")
-        opened = browser.new_page(viewport={"width": 1500, "height": 900}, color_scheme=scheme)
-        here = Shown(opened)
+        here = Shown.on(browser, scheme, script)
         shown.append(here)
-        opened.on("console", lambda message: here.said.append(f"{message.type}: {message.text}"))
-        opened.on("pageerror", lambda error: here.said.append(f"error: {error}"))
-        opened.on("dialog", here.dismiss)
-        opened.on("request", lambda request: here.requested.append(request.url))
-        opened.add_init_script(path=Path(__file__).with_name("probes.js"))
-        if script:
-            opened.add_init_script(script)
+        opened = here.page
         opened.goto(file.as_uri())
         opened.wait_for_selector("body[data-ready]", timeout=READY)
         assert [url for url in here.requested if not url.startswith("blob:")] == [file.as_uri()]

@@ -33,16 +33,10 @@ def opened(browser: "Browser") -> "Iterator[Open]":
     shown: list[Shown] = []
 
     def open_page(url: str, scheme: Literal["light", "dark"] = "light") -> "Page":
-        page = browser.new_page(viewport={"width": 1500, "height": 900}, color_scheme=scheme)
-        here = Shown(page)
+        here = Shown.on(browser, scheme)
         shown.append(here)
-        page.on("console", lambda message: here.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: here.said.append(f"error: {error}"))
-        page.on("dialog", here.dismiss)
-        page.on("request", lambda request: here.requested.append(request.url))
-        page.add_init_script(path=Path(__file__).with_name("probes.js"))
-        page.goto(url)
-        return page
+        here.page.goto(url)
+        return here.page
 
     yield open_page
     for each in shown:
