@@ -1,8 +1,9 @@
 """The page of ``lmc viz``: seconds and bytes of the command, first paint and layout in Chromium. A part of ``view.py``.
 
-A program of n ops is a chain of n/2 texts and n/2 generations, a condition around every tenth. The command is a process
-of its own. In the browser: the time from the start of the navigation to the first paint, and to the end of the first
-layout; a search for the last generation; the longest pause of the tab while groups are opened. Medians.
+A program is a chain of texts and generations, a condition around every tenth: 4.5 ops of the final module for each
+generation. The command is a process of its own. In the browser: the time from the start of the navigation to the first
+paint, and to the end of the first layout; a search for the last generation; the longest pause of the tab while groups
+are opened. Medians.
 """
 
 from __future__ import annotations
@@ -34,10 +35,15 @@ HEAD = (
 LIMITS = "Limits: the page without data 1,000 kB; 500 ops laid out in 2 s; 5,000 ops usable in 10 s.\n"
 
 
+def calls_of(ops: int) -> int:
+    """Return the generations of a program of about so many ops."""
+    return round(ops / 4.5)
+
+
 def program(ops: int) -> str:
     """Return the source of a program of so many ops."""
     lines = ["import lmc", "", "", "@lmc.jit", "def chain(s, question: str):"]
-    for number in range(ops // 2):
+    for number in range(calls_of(ops)):
         indent = "    "
         if number % 10 == 9:
             lines.append(f"    if 'a' in s['a{number - 1}']:")
@@ -79,7 +85,7 @@ def in_browser(pages: dict[int, Path], repeats: int) -> dict[int, list[str]]:
                 paint = page.evaluate("performance.getEntriesByName('first-paint')[0].startTime")
                 start = time.perf_counter()
                 page.keyboard.press("/")
-                page.keyboard.type(f"a{size // 2 - 1}")
+                page.keyboard.type(f"a{calls_of(size) - 1}")
                 page.keyboard.press("Enter")
                 page.wait_for_function("() => app.graph.cy.nodes('.selected').length > 0")
                 search = time.perf_counter() - start
