@@ -84,7 +84,7 @@ def program_html(program: JittedFunction, options: Options, view: CompiledView |
 
 def _view_parts(view: CompiledView) -> Iterator[str]:
     """Yield the graph and the table of the calls of a view."""
-    from lmc.report.svg import svg
+    from lmc.report.forms.svg import svg
 
     yield f'<div style="overflow: auto; max-height: 40em; margin: 1em 0">{svg(view)}</div>'
     if view.calls:

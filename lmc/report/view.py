@@ -11,7 +11,7 @@ from lmc.ir.core import Op, walk
 from lmc.ir.dialects.core_ops import PrefillOp
 from lmc.ir.module import Module
 from lmc.ir.wording import with_count
-from lmc.report.costs import (
+from lmc.report.analysis.costs import (
     Costs,
     costs_of,
     is_call,
@@ -22,8 +22,12 @@ from lmc.report.costs import (
     total_measured,
     total_planned,
 )
+from lmc.report.analysis.measured import measured_run, op_profiles
+from lmc.report.analysis.nodes import MAX_LABEL, SourceFiles
+from lmc.report.analysis.prompts import PromptTree, prompt_tree
+from lmc.report.analysis.runs import MAX_NODES, Runs, runs_of
+from lmc.report.analysis.stages import Stages, stages_of
 from lmc.report.given import Batch, Given, ScheduledCall
-from lmc.report.measured import measured_run, op_profiles
 from lmc.report.model import (
     FORMAT,
     VERSION,
@@ -45,11 +49,7 @@ from lmc.report.model import (
     StageView,
     TokenCount,
 )
-from lmc.report.nodes import MAX_LABEL, SourceFiles
-from lmc.report.prompts import PromptTree, prompt_tree
 from lmc.report.redact import Redaction, redacted_source
-from lmc.report.runs import MAX_NODES, Runs, runs_of
-from lmc.report.stages import Stages, stages_of
 from lmc.report.text import KEPT, one_line, shortened, visible
 
 MAX_LINES = 20_000

@@ -19,7 +19,7 @@ from lmc.ir.profile import OpProfile, Profile
 from lmc.ir.text.parser import parse_verified
 from lmc.ir.usage import Usage
 from lmc.passes.base import PassContext
-from lmc.report.svg import MAX_NODES, svg
+from lmc.report.forms.svg import MAX_NODES, svg
 from lmc.report.text import visible
 from tests.report.test_forms import large
 from tests.report.test_safety import HOSTILE as HOSTILE_TEXTS

@@ -64,6 +64,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "lmc.cache": ("batch_order", "simulation"),
     "lmc.passes": ("analysis", "canonicalize"),
     "lmc.backend": ("json", "schedule"),
+    "lmc.report": ("analysis", "forms"),
     "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands"),
     "lmc.runtime": ("hints", "kernels", "local"),
 }

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lmc import driver
+from lmc.report.forms.tree import tree
 from lmc.report.model import schema_text
-from lmc.report.tree import tree
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 from tests.report.programs import TOY, Case

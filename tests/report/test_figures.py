@@ -16,10 +16,10 @@ from lmc.ir.text.parser import parse_verified
 from lmc.ir.usage import Usage
 from lmc.passes.base import PassContext
 from lmc.passes.pipelines import pipeline
-from lmc.report.costs import total_measured, total_planned
+from lmc.report.analysis.costs import total_measured, total_planned
+from lmc.report.forms.tree import tree
 from lmc.report.model import MeasuredCost, OpNode, PlannedCost
 from lmc.report.replay import state_at
-from lmc.report.tree import tree
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 from tests.report.programs import TOY, Case

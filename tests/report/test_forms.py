@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from lmc import driver
 from lmc.driver.commands.view import CompiledView, Room
 from lmc.report import view as view_module
-from lmc.report.graph import graph_of
-from lmc.report.mermaid import MAX_CHARACTERS, MAX_EDGES, MAX_NODES
+from lmc.report.analysis.stages import hunks
+from lmc.report.forms.graph import graph_of
+from lmc.report.forms.mermaid import MAX_CHARACTERS, MAX_EDGES, MAX_NODES
+from lmc.report.forms.tree import tree
 from lmc.report.model import schema_text, to_json
 from lmc.report.replay import apply_hunks, state_at
-from lmc.report.stages import hunks
-from lmc.report.tree import tree
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 from tests.report.golden import FILES, SCHEMA, TYPES, texts

@@ -11,11 +11,11 @@ import pytest
 from lmc import driver
 from lmc.driver.commands.view import CompiledView, Room
 from lmc.ir.module import print_module
-from lmc.report.dot import quoted
-from lmc.report.mermaid import escaped
+from lmc.report.forms.dot import quoted
+from lmc.report.forms.mermaid import escaped
+from lmc.report.forms.tree import tree
 from lmc.report.redact import Redaction, redacted_source
 from lmc.report.text import one_line, shortened, visible
-from lmc.report.tree import tree
 from tests.project.layers import REPOSITORY
 
 HOSTILE = [

@@ -42,12 +42,12 @@ from lmc.ir.errors import InputError, Location
 from lmc.ir.module import Module
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.pipelines import pipeline
-from lmc.report.dot import dot
+from lmc.report.forms.dot import dot
+from lmc.report.forms.mermaid import mermaid
+from lmc.report.forms.tree import tree
 from lmc.report.given import Batch, Given, ScheduledCall, Span, Step
-from lmc.report.mermaid import mermaid
 from lmc.report.model import CompiledView, to_json
 from lmc.report.page import page
-from lmc.report.tree import tree
 from lmc.report.view import view_of, view_of_schedule
 
 __all__ = ["FORMATS", "CompiledView", "Room", "compare", "kind_of", "of_compiled", "run", "tree_text"]

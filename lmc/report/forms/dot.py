@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmc.report.graph import GraphNode, graph_of
+from lmc.report.forms.graph import GraphNode, graph_of
 from lmc.report.model import CompiledView, InputKind
 
 MAX_NODES = 2_000

@@ -11,10 +11,10 @@ from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile, length_bins
 from lmc.ir.usage import Usage
 from lmc.ir.wording import with_count
-from lmc.report.costs import number_of
+from lmc.report.analysis.costs import number_of
+from lmc.report.analysis.prompts import PromptUse
 from lmc.report.given import Batch
 from lmc.report.model import Divergence, MeasuredRun, Prefix, RunRequest, RunSteps, RunTool
-from lmc.report.prompts import PromptUse
 from lmc.report.text import one_line
 from lmc.report.timeline import EngineStep, MeasuredRequest, RunTimeline, ToolCall
 

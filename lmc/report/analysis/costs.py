@@ -13,9 +13,9 @@ from lmc.ir.dialects.core_ops import PrefillOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.profile import OpProfile
 from lmc.ir.types import CTX
+from lmc.report.analysis.nodes import Placed, SourceFiles
 from lmc.report.given import Batch, Given, Length
 from lmc.report.model import CallCost, LineCost, MeasuredCost, PlannedCost, Prefix, SourceLine, TokenCount
-from lmc.report.nodes import Placed, SourceFiles
 from lmc.report.text import visible
 
 Call = TypeVar("Call", bound=Hashable)

@@ -14,7 +14,7 @@ from html import escape
 from itertools import pairwise
 
 from lmc.ir.wording import with_count
-from lmc.report.graph import Edge, FoldedGraph, GraphNode, graph_of
+from lmc.report.forms.graph import Edge, FoldedGraph, GraphNode, graph_of
 from lmc.report.model import CompiledView, InputKind, Kind
 from lmc.report.text import one_line
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmc.report.graph import FoldedGraph, GraphNode, graph_of
+from lmc.report.forms.graph import FoldedGraph, GraphNode, graph_of
 from lmc.report.model import CompiledView, InputKind, Kind
 
 MAX_NODES = 200

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lmc.cache.node import Tokens, common_prefix_length
-from lmc.report.costs import number_of
+from lmc.report.analysis.costs import number_of
 from lmc.report.given import Batch
 from lmc.report.model import MeasuredPart, PromptNode
 from lmc.report.redact import length_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lmc.ir.wording import with_count
-from lmc.report.graph import tokens_text
+from lmc.report.forms.graph import tokens_text
 from lmc.report.model import CallCost, CompiledView, OpNode, Prefix, SourceLine
 from lmc.report.replay import State, state_at
 from lmc.report.text import one_line

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from lmc.ir.core import Op
 from lmc.ir.module import Module, print_module
 from lmc.ir.printer import print_string
+from lmc.report.analysis.nodes import Keys, Placed, SourceFiles, fans_of, nodes_of
 from lmc.report.given import Step
 from lmc.report.model import Hunk, OpNode, StageView
-from lmc.report.nodes import Keys, Placed, SourceFiles, fans_of, nodes_of
 from lmc.report.redact import Redaction
 from lmc.report.text import visible
 

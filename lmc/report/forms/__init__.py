@@ -1,0 +1,1 @@
+"""A compiled program as a graph, a picture and a tree."""
