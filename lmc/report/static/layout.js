@@ -28,6 +28,8 @@ function layOut(dagre, piece) {
   const fewest = 9;
   const tallest = 120;
   const ends = 5;
+  const edgesep = 8;
+  const mostPassed = 500;
   // Many nodes with the same sources and targets stand in a grid, which dagre has as one node.
   /** @type {Map<string, {before: string[], behind: string[]}>} */
   const beside = new Map(piece.boxes.map((box) => [box.id, { before: [], behind: [] }]));
@@ -103,32 +105,59 @@ function layOut(dagre, piece) {
       islands.push({ width: box.width, height: box.height, places: [[box.id, box.width / 2, box.height / 2]], routes: [] });
       continue;
     }
+    const own = [...edges.values()].filter(([source]) => find(source) === root);
+    /** The row of each box by the longest way from the top, and the boxes behind it. @type {Map<string, {row: number, before: number, behind: string[]}>} */
+    const states = new Map(boxes.map((box) => [box.id, { row: 0, before: 0, behind: [] }]));
+    const stateOf = (/** @type {string} */ id) => /** @type {{row: number, before: number, behind: string[]}} */ (states.get(id));
+    for (const [source, target] of own) {
+      stateOf(source).behind.push(target);
+      stateOf(target).before += 1;
+    }
+    const ready = boxes.filter((box) => stateOf(box.id).before === 0).map((box) => box.id);
+    for (const id of ready) {
+      for (const target of stateOf(id).behind) {
+        const state = stateOf(target);
+        state.row = Math.max(state.row, stateOf(id).row + 1);
+        if (--state.before === 0) ready.push(target);
+      }
+    }
+    // An edge is a node for dagre in each row that it passes, which takes seconds if there are thousands. Edges beyond
+    // that stand beside the rest, the longest ones, where the order of rows follows from others.
+    const lengthOf = (/** @type {[string, string]} */ [source, target]) => stateOf(target).row - stateOf(source).row;
+    /** @type {Map<string, string[]>} */
+    const kept = new Map(boxes.map((box) => [box.id, []]));
+    const isImplied = (/** @type {[string, string]} */ [source, target]) => {
+      const { row } = stateOf(target);
+      const reached = new Set([source]);
+      for (const id of reached) {
+        for (const next of kept.get(id) ?? []) if (next === target || stateOf(next).row < row) reached.add(next);
+      }
+      return reached.has(target);
+    };
+    /** @type {[string, string][]} */
+    const inRows = [];
+    /** @type {[string, string][]} */
+    const outside = [];
+    let passed = 0;
+    for (const edge of [...own].sort((a, b) => lengthOf(a) - lengthOf(b))) {
+      passed += Math.max(lengthOf(edge) - 1, 0);
+      if (passed > mostPassed && lengthOf(edge) > 1 && isImplied(edge)) outside.push(edge);
+      else {
+        inRows.push(edge);
+        kept.get(edge[0])?.push(edge[1]);
+      }
+    }
+    if (outside.length === 0) inRows.splice(0, inRows.length, ...own);
     const graph = new dagre.graphlib.Graph();
     const ranker = boxes.length > 100 ? "tight-tree" : "network-simplex";
-    graph.setGraph({ rankdir: "TB", nodesep: gap, edgesep: 8, ranksep: 34, ranker, rankalign: "top" });
+    graph.setGraph({ rankdir: "TB", nodesep: gap, edgesep, ranksep: 34, ranker, rankalign: "top" });
     graph.setDefaultEdgeLabel(() => ({}));
     for (const box of boxes) graph.setNode(box.id, { width: box.width, height: box.height });
-    for (const [source, target] of edges.values()) if (find(source) === root) graph.setEdge(source, target);
+    for (const [source, target] of inRows) graph.setEdge(source, target);
     try {
       dagre.layout(graph);
     } catch {
-      // Its recursion is too deep for a long chain: rows by the longest path from the top.
-      const own = [...edges.values()].filter(([source]) => find(source) === root);
-      /** @type {Map<string, {row: number, before: number, behind: string[]}>} */
-      const states = new Map(boxes.map((box) => [box.id, { row: 0, before: 0, behind: [] }]));
-      const stateOf = (/** @type {string} */ id) => /** @type {{row: number, before: number, behind: string[]}} */ (states.get(id));
-      for (const [source, target] of own) {
-        stateOf(source).behind.push(target);
-        stateOf(target).before += 1;
-      }
-      const ready = boxes.filter((box) => stateOf(box.id).before === 0).map((box) => box.id);
-      for (const id of ready) {
-        for (const target of stateOf(id).behind) {
-          const state = stateOf(target);
-          state.row = Math.max(state.row, stateOf(id).row + 1);
-          if (--state.before === 0) ready.push(target);
-        }
-      }
+      // Its recursion is too deep for a long chain.
       /** @type {Box[][]} */
       const stacked = [];
       for (const box of boxes) (stacked[stateOf(box.id).row] ??= []).push(box);
@@ -144,7 +173,7 @@ function layOut(dagre, piece) {
         top += height + 34;
       }
       Object.assign(graph.graph(), { width: widest, height: top - 34 });
-      for (const [source, target] of own) graph.edge(source, target).points = [graph.node(source), graph.node(target)];
+      for (const [source, target] of inRows) graph.edge(source, target).points = [graph.node(source), graph.node(target)];
     }
     const size = graph.graph();
     /** @type {[string, number, number][]} */
@@ -173,10 +202,22 @@ function layOut(dagre, piece) {
       return route;
     };
     /** @type {[string, Points][]} */
-    const routes = [...edges.values()]
-      .filter(([source]) => find(source) === root)
-      .map(([source, target]) => [`${source}\n${target}`, /** @type {Points} */ (routeOf(source, target))]);
-    islands.push({ width: size.width, height: size.height, places, routes });
+    const routes = inRows.map(([source, target]) => [`${source}\n${target}`, routeOf(source, target)]);
+    /** The edges in each column on the right. Those that pass the same row have an end in common. @type {[string, string][][]} */
+    const columns = [];
+    const canShare = (/** @type {[string, string]} */ one, /** @type {[string, string]} */ other) =>
+      one[0] === other[0] || one[1] === other[1] || topOf(one[0]) >= topOf(other[1]) || topOf(other[0]) >= topOf(one[1]);
+    for (const edge of outside.reverse()) {
+      let column = columns.findIndex((others) => others.every((other) => canShare(edge, other)));
+      if (column < 0) column = columns.push([]) - 1;
+      columns[column].push(edge);
+      const [from, to] = edge.map((id) => graph.node(id));
+      const below = /** @type {number} */ (rows.get(topOf(edge[0]))) + ends;
+      const above = to.y - to.height / 2 - 2 * ends;
+      const x = size.width + gap + column * edgesep;
+      routes.push([edge.join("\n"), [[from.x, below], [x, below], [x, above], [to.x, above]]]);
+    }
+    islands.push({ width: size.width + (columns.length > 0 ? gap + columns.length * edgesep : 0), height: size.height, places, routes });
   }
   // Islands stand in rows, in the order of the program: a few in one row, as edges from above would cross others.
   const area = islands.reduce((sum, island) => sum + (island.width + gap) * (island.height + gap), 0);

@@ -95,6 +95,44 @@ globalThis.probe = {
     return { across: edges.filter(isAcross).length, all: edges.length };
   },
 
+  /** Lays a group out, and says which boxes overlap, or leave the group, and which edges run across a box. */
+  layOut(piece) {
+    const placed = layOut(vendor.dagre, piece);
+    const size = new Map(piece.boxes.map((box) => [box.id, box]));
+    const boxes = new Map(
+      placed.places.map(([id, x, y]) => {
+        const { width, height } = size.get(id);
+        return [id, { left: x - width / 2, right: x + width / 2, top: y - height / 2, bottom: y + height / 2, x, y }];
+      }),
+    );
+    const overlaps = [];
+    const all = [...boxes];
+    for (const [at, [id, one]] of all.entries()) {
+      const isInside = one.left > -0.5 && one.top > -0.5 && one.right < placed.width + 0.5 && one.bottom < placed.height + 0.5;
+      if (!isInside) overlaps.push(id);
+      for (const [other, two] of all.slice(0, at)) {
+        const isApart = one.right <= two.left + 0.5 || two.right <= one.left + 0.5 || one.bottom <= two.top + 0.5 || two.bottom <= one.top + 0.5;
+        if (!isApart) overlaps.push([id, other]);
+      }
+    }
+    const across = placed.routes.filter(([edge, route]) => {
+      const ends = edge.split("\n");
+      const others = all.filter(([id]) => !ends.includes(id)).map(([, box]) => box);
+      const [from, to] = ends.map((id) => boxes.get(id));
+      const points = [[from.x, from.y], ...route, [to.x, to.y]];
+      return points.slice(1).some(([x2, y2], at) => {
+        const [x1, y1] = points[at];
+        const count = Math.ceil(Math.hypot(x2 - x1, y2 - y1) / 3) + 1;
+        return Array.from({ length: count + 1 }).some((_, step) => {
+          const x = x1 + ((x2 - x1) * step) / count;
+          const y = y1 + ((y2 - y1) * step) / count;
+          return others.some((box) => x > box.left + 1 && x < box.right - 1 && y > box.top + 1 && y < box.bottom - 1);
+        });
+      });
+    });
+    return { overlaps, across: across.map(([edge]) => edge), routes: placed.routes.length };
+  },
+
   /** True if an element has a handler in its attributes. */
   hasHandlers: () =>
     [...document.querySelectorAll("*")].some((one) => one.getAttributeNames().some((name) => name.startsWith("on"))),

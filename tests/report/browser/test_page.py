@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -448,6 +449,35 @@ def test_a_long_chain(show: Show, tmp_path: Path) -> None:
     page.wait_for_function("() => app.graph.cy.nodes('.selected').length > 0")
     page.evaluate(UNFOLD)
     assert page.evaluate("app.graph.cy.nodes().length") > 1_000
+
+
+def piece(seed: int, count: int, back: int, edges: int) -> dict[str, Any]:
+    """A group: each box waits for one of those ``back`` before it, and there are ``edges`` more of any length."""
+    random = Random(seed)
+    boxes = [{"id": f"n{n}", "width": random.randint(40, 240), "height": random.randint(20, 80)} for n in range(count)]
+    pairs = {(random.randint(max(0, n - back), n - 1), n) for n in range(1, count) if random.random() < 0.97}
+    pairs |= {tuple(sorted(random.sample(range(count), 2))) for _ in range(edges)}
+    return {"boxes": boxes, "edges": [[f"n{source}", f"n{target}"] for source, target in sorted(pairs)]}
+
+
+SEEDS = 60 if os.environ.get("LMC_TEST_FULL") == "1" else 12
+
+
+def test_groups_are_laid_out(show: Show, tmp_path: Path) -> None:
+    """No box overlaps another or the border, and no edge runs across one; also where edges stand beside the rest."""
+    page = show(view_of("judge", tmp_path))
+    for seed in range(SEEDS):
+        given = piece(seed, 3 + seed * 11 % 120, 1 + seed * 7 % 30, seed * 13 % 200)
+        assert page.evaluate("probe.layOut", given) == {"overlaps": [], "across": [], "routes": len(given["edges"])}
+
+
+def test_long_edges_take_no_time(show: Show, tmp_path: Path) -> None:
+    """It was half a minute, as dagre has a node for each row that an edge passes."""
+    page = show(view_of("judge", tmp_path))
+    given = piece(1, 500, 1, 500)
+    given["edges"] += [[f"n{number}", f"n{number + 1}"] for number in range(499)]
+    page.evaluate("(piece) => { probe.start = performance.now(); layOut(vendor.dagre, piece); }", given)
+    assert page.evaluate("performance.now() - probe.start") < 10_000
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
