@@ -68,8 +68,8 @@ clean:
 	@touch $@
 
 .venv/.installed-dev: .venv/.installed-local
-	@echo "Installing the development tools into .venv: about 0.1 GB to download."
-	$(INSTALL) '.[local,dev]'
+	@echo "Installing the development tools into .venv: about 0.15 GB to download."
+	$(INSTALL) '.[local,server,dev]'
 	@touch $@
 
 .venv/.installed-docs: pyproject.toml constraints.txt | .venv/bin/python

@@ -17,6 +17,7 @@ from lmc.cli.opt import OptCommand, opt_command
 from lmc.cli.output import forget, print_error, write_out
 from lmc.cli.run import run_command
 from lmc.cli.schedule import schedule_command
+from lmc.cli.serve import serve_command
 from lmc.cli.simulate import simulate_command
 from lmc.cli.view import view_command
 from lmc.cli.viz import viz_command
@@ -39,6 +40,7 @@ app.command("schedule", no_args_is_help=True)(schedule_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("viz", no_args_is_help=True)(viz_command)
 app.command("view", no_args_is_help=True)(view_command)
+app.command("serve")(serve_command)
 app.command("opt", cls=OptCommand, no_args_is_help=True)(opt_command)
 
 

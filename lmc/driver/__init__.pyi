@@ -1,5 +1,6 @@
 # The names of the driver that its clients use. lmc.driver loads the module of each on its first use.
 from .commands import (
+    api_server as api_server,
     grammar as grammar,
     opt as opt,
     schedule as schedule,

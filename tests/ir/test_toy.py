@@ -78,6 +78,23 @@ def test_stops_and_streams_follow_the_protocol():
     assert generation.finish_reason == "stop"
 
 
+@given(st.lists(st.text("eati ,.", min_size=1, max_size=3), max_size=3), st.integers(0, 40), st.booleans())
+def test_streams_have_each_token_and_its_logprob_once(stops: list[str], seed: int, scored: bool):
+    sampling = SamplingParams(
+        max_tokens=30, temperature=1.0, stop=tuple(stops), logprobs=2 if scored else None, logit_bias=((0xC3, 6.0),)
+    )
+    deltas: list[TokenDelta] = []
+    found = ToyEngine().submit(Request(PROMPT, sampling, seed=seed), deltas.append).future.result()
+    tokens = [token for delta in deltas for token in delta.token_ids]
+    assert tokens == list(found.token_ids[: len(tokens)])
+    assert [entry for delta in deltas for entry in delta.logprobs] == list((found.logprobs or ())[: len(tokens)])
+    text, known = "", list[int]()
+    for delta in deltas:
+        text += delta.text
+        known += delta.token_ids
+        assert text.startswith(toy_tokenizer().decode(known))
+
+
 def test_no_end_before_min_tokens():
     engine = ToyEngine()
     for seed in range(30):

@@ -66,7 +66,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "lmc.backend": ("json", "schedule"),
     "lmc.report": ("analysis", "forms"),
     "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands"),
-    "lmc.runtime": ("hints", "kernels", "local"),
+    "lmc.runtime": ("hints", "kernels", "local", "server"),
 }
 
 # Parts that load torch: reached only through the registry of the driver, never by an import statement from outside.
@@ -93,10 +93,12 @@ BASE_PACKAGES = frozenset(
 )
 GRAMMAR_PACKAGES = frozenset({"llguidance"})  # in the base installation, for one package
 LOCAL_PACKAGES = frozenset({"safetensors", "torch", "transformers"})
+SERVER_PACKAGES = frozenset({"fastapi", "prometheus_client", "starlette", "uvicorn"})
 GPU_PACKAGES = frozenset({"flashinfer", "triton"})
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "lmc": BASE_PACKAGES,
     "lmc.grammar": BASE_PACKAGES | GRAMMAR_PACKAGES,
+    "lmc.runtime.server": BASE_PACKAGES | SERVER_PACKAGES,
     "lmc.runtime.local": BASE_PACKAGES | LOCAL_PACKAGES,
     # numpy: the page numbers of a batch are laid out as index arrays on the host before they become a tensor.
     "lmc.runtime.kernels": GPU_PACKAGES | {"numpy", "torch"},

@@ -163,9 +163,17 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class TokenDelta:
-    """Newly settled text of a running generation, cut at code points and never part of a stop string."""
+    """Newly settled text of a running generation, cut at code points and never part of a stop string.
+
+    ``token_ids`` are the tokens that are settled since the delta before: they stay in the output, and their text is in
+    this delta or an earlier one. ``logprobs`` has an entry for each of them where ``SamplingParams.logprobs`` asks for
+    it. Tokens may lag behind the text; those that no delta has are in the result: with ``jump_forward="canonical"`` all
+    of them, because the output is encoded again at its end.
+    """
 
     text: str
+    token_ids: tuple[int, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 OnDelta = Callable[[TokenDelta], None]

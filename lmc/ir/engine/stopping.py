@@ -41,6 +41,7 @@ class Stopper:
         self._sampling = sampling
         self._text = ""
         self._emitted = 0
+        self._settled = 0
         self._boundaries: list[_Boundary | None] = []  # None within what was decoded at once
         self._window = 0  # first token of the decoding window
         self._decoded = 0  # first token whose text is not in _text yet
@@ -102,6 +103,19 @@ class Stopper:
         if self.finish_reason != "stop":
             self.finish_reason = "eos"
         return self._delta(len(self._text) if self._stop_at is None else self._stop_at)
+
+    def settle(self) -> slice:
+        """Return which tokens are settled since the last call: all their text has been given."""
+        first = self._settled
+        for place in range(first, len(self._boundaries)):
+            boundary = self._boundaries[place]
+            if boundary is None:
+                continue
+            if boundary.length > self._emitted:
+                break
+            if boundary.whole:
+                self._settled = place + 1
+        return slice(first, self._settled)
 
     def rewind(self, count: int) -> None:
         """Take back all tokens but the first ``count``, while nothing ended.

@@ -187,7 +187,9 @@ class ToyEngine:
                 deltas += [stopper.complete()] if position.complete else []
             for delta in deltas:
                 if delta is not None and on_delta is not None:
-                    on_delta(delta)
+                    settled = stopper.settle()
+                    tokens = tuple(stopper.token_ids[settled])
+                    on_delta(replace(delta, token_ids=tokens, logprobs=tuple(logprobs[settled])))
             state = _fold(state, (token_id,))
         with self._lock:
             self._statistics.requests += 1

@@ -17,6 +17,7 @@ from lmc.runtime.local.sampling.sampler import NO_IDS, Draw, DrawnToken
 from lmc.runtime.local.tasks import Task
 
 _NOTHING: frozenset[int] = frozenset()
+_NO_TOKENS = slice(0)
 
 
 class GenerationTask(Task[Generation]):
@@ -29,6 +30,7 @@ class GenerationTask(Task[Generation]):
     """
 
     SPACE = 1  # the sequence has room for so many times `max_tokens`
+    SETTLES = True  # a token stays in the output once all its text is given
 
     def __init__(
         self, request: Request, tokenizer: Tokenizer, *, room: int, paths: Paths, on_delta: OnDelta | None
@@ -45,7 +47,7 @@ class GenerationTask(Task[Generation]):
         self._stopper = Stopper(tokenizer, replace(request.sampling, max_tokens=self._max_tokens))
         self._logprobs: list[TokenLogprob] = []
         self._on_delta = on_delta
-        self._deltas: list[TokenDelta] = []
+        self._deltas: list[tuple[TokenDelta, slice]] = []
         self._walk: ConstraintWalk | None = None
         self._paths = paths
         self._lengths = DraftLength(paths.most)
@@ -155,8 +157,9 @@ class GenerationTask(Task[Generation]):
         """Call the stream's callback with what the last tokens settled; its errors come out."""
         if self._on_delta is not None:
             deltas, self._deltas = self._deltas, []
-            for delta in deltas:
-                self._on_delta(delta)
+            for delta, settled in deltas:
+                tokens, logprobs = self._stopper.token_ids[settled], self._logprobs[settled]
+                self._on_delta(replace(delta, token_ids=tuple(tokens), logprobs=tuple(logprobs)) if tokens else delta)
 
     def violation(self) -> ConstraintError | None:
         """The error of an output that is not allowed as a whole.
@@ -249,4 +252,4 @@ class GenerationTask(Task[Generation]):
 
     def _note(self, delta: TokenDelta | None) -> None:
         if delta is not None and self._on_delta is not None:
-            self._deltas.append(delta)
+            self._deltas.append((delta, self._stopper.settle() if self.SETTLES else _NO_TOKENS))

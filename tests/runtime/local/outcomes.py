@@ -27,6 +27,7 @@ def outcome(future: Any, stream: list[TokenDelta] | None) -> Outcome:
         return type(error), error.cause, error.remedy
     found: Generation = future.result()
     assert stream is None or "".join(delta.text for delta in stream) == found.text
+    check_tokens(stream or [], found)
     return (
         found.token_ids,
         found.text,
@@ -37,3 +38,11 @@ def outcome(future: Any, stream: list[TokenDelta] | None) -> Outcome:
         found.generated_tokens,
         tuple(stream or ()),
     )
+
+
+def check_tokens(stream: list[TokenDelta], found: Generation) -> None:
+    """Check that the tokens of a stream are the first ones of its result, with their log-probabilities."""
+    tokens = [token for delta in stream for token in delta.token_ids]
+    assert tokens == list(found.token_ids[: len(tokens)])
+    logprobs = [entry for delta in stream for entry in delta.logprobs]
+    assert logprobs == list((found.logprobs or ())[: len(tokens)])

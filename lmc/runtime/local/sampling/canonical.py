@@ -29,6 +29,7 @@ class CanonicalTask(GenerationTask):
     """
 
     SPACE = 2
+    SETTLES = False  # the whole output is encoded again at its end
 
     def __init__(
         self, request: Request, tokenizer: Tokenizer, *, room: int, paths: Paths, on_delta: OnDelta | None

@@ -1,0 +1,72 @@
+"""``lmc serve``: an engine over HTTP."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from lmc import driver
+from lmc.cli.options import Deterministic, Device, Dtype, KvTokens, PrefillTokens
+from lmc.cli.output import MODELS, print_note, target_spec
+
+
+def serve_command(
+    *,
+    model: Annotated[str | None, typer.Option(help=f"Target: {MODELS}.")] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="The port; 0 is any that is free.")] = 8000,
+    api_key_env: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The environment variable with the key that clients must send."),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Serve other machines without a key: anyone can use the server.")
+    ] = False,
+    allow_origin: Annotated[
+        str | None, typer.Option(metavar="ORIGIN", help="The origin of web pages that may use the server.")
+    ] = None,
+    max_body: Annotated[int, typer.Option(metavar="BYTES", min=1, help="The largest body of a request.")] = 32 << 20,
+    max_waiting: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Generations that may wait; further requests get 429.")
+    ] = 512,
+    drain_seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Time for running requests after SIGTERM.")
+    ] = 30.0,
+    log_texts: Annotated[bool, typer.Option("--log-texts", help="Log outputs too.")] = False,
+    dtype: Dtype = None,
+    kv_tokens: KvTokens = None,
+    deterministic: Deterministic = None,
+    device: Device = None,
+    prefill_tokens: PrefillTokens = None,
+) -> None:
+    """Serve a model over HTTP, for clients of OpenAI, Anthropic and SGLang.
+
+    Listens on http://127.0.0.1:8000, for this machine alone, once the model is loaded. Ctrl-C or SIGTERM lets running
+    requests finish; a second one ends them.
+    """
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    if insecure:
+        print_note("warning: without a key, anyone who reaches the server can use it")
+    given = {
+        "target": target_spec(model),
+        "dtype": dtype,
+        "kv_tokens": kv_tokens,
+        "deterministic": deterministic,
+        "device": device,
+        "prefill_tokens": prefill_tokens,
+    }
+    options = driver.api_server.ServeOptions(
+        host, port, api_key_env, insecure, allow_origin, max_body, max_waiting, drain_seconds, log_texts
+    )
+    driver.api_server.serve(given, options, _print_start)
+
+
+def _print_start(url: str, name: str) -> None:
+    print_note(f"{name} is served at {url} (Ctrl-C ends it)")
+    key = "the key"
+    print_note(f'  OpenAI:    openai.OpenAI(base_url="{url}/v1", api_key="{key}")  # model="{name}"')
+    print_note(f'  Anthropic: anthropic.Anthropic(base_url="{url}", api_key="{key}")  # model="{name}"')
+    print_note(f'  SGLang:    sglang.RuntimeEndpoint("{url}")')

@@ -1,0 +1,1 @@
+"""An engine over HTTP, under the protocols of OpenAI, Anthropic and SGLang."""

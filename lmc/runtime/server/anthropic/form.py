@@ -1,0 +1,41 @@
+"""The forms of Anthropic's protocol that its endpoints share: errors and usage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lmc.ir.engine.protocol import Generation
+from lmc.runtime.server.errors import ApiError, Kind
+from lmc.runtime.server.streams import data
+
+_TYPES: dict[Kind, str] = {
+    "invalid": "invalid_request_error",
+    "missing": "not_found_error",
+    "too_large": "request_too_large",
+    "unauthorized": "authentication_error",
+    "forbidden": "permission_error",
+    "busy": "rate_limit_error",
+    "unavailable": "overloaded_error",
+    "timeout": "timeout_error",
+    "failed": "api_error",
+}
+
+
+def form(error: ApiError) -> dict[str, Any]:
+    """Return an error as JSON data."""
+    return {"type": "error", "error": {"type": _TYPES[error.kind], "message": error.message}}
+
+
+def failed(error: ApiError) -> bytes:
+    """Return an error as the last event of a stream."""
+    return data(form(error), "error")
+
+
+def usage_of(found: Generation) -> dict[str, Any]:
+    """Return the usage of a message: cached tokens are in addition to ``input_tokens``."""
+    return {
+        "input_tokens": found.prompt_tokens - found.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": found.cached_tokens,
+        "output_tokens": found.generated_tokens,
+    }

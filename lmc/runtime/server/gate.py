@@ -1,0 +1,227 @@
+"""Checks that hold for every request, its lane, and its line in the log."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import itertools
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lmc.ir.engine.protocol import Generation
+from lmc.runtime.server.errors import ApiError, refused
+from lmc.runtime.server.jobs import ClientLane
+from lmc.runtime.server.metrics import Metrics
+from lmc.runtime.server.model import Model
+from lmc.runtime.server.settings import Settings
+
+Refuse = Callable[[str, ApiError], ASGIApp]
+"""Gives the answer of an error, in the form of the protocol of a path."""
+LOG = logging.getLogger("lmc.server")
+_OPEN = frozenset({"/health", "/ready"})
+"""Paths that need no key: load balancers ask them."""
+_ALLOWED_HEADERS = "authorization, content-type, x-api-key, x-lmc-priority, anthropic-version, anthropic-beta"
+
+
+@dataclass
+class Exchange:
+    """One request while it is served, for its line in the log."""
+
+    id: str
+    lane: int
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    generated_tokens: int = 0
+    texts: list[str] = field(default_factory=list[str])
+
+
+class Lanes:
+    """Numbers of lanes: one for each key, else one for each connection."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._of: dict[object, int] = {}
+
+    def of(self, key: object) -> int:
+        """Return the number of a lane. Old ones are forgotten; their clients get new ones."""
+        found = self._of.pop(key, None)
+        self._of[key] = number = next(self._numbers) if found is None else found
+        if len(self._of) > 1 << 16:
+            del self._of[next(iter(self._of))]
+        return number
+
+
+class Gate:
+    """Stands before the app. Refuses what no endpoint may see; ``drain`` makes it refuse everything."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, model: Model, metrics: Metrics, refuse: Refuse) -> None:
+        self._app = app
+        self._settings = settings
+        self._model = model
+        self._metrics = metrics
+        self._refuse = refuse
+        self._lanes = Lanes()
+        self._key = None if settings.api_key is None else _digest(settings.api_key)
+        self.is_draining = False
+        self.in_flight = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        lane = self._lanes.of(_token(headers) or scope.get("client"))
+        served = Exchange(f"req_{uuid.uuid4().hex}", lane)
+        scope["state"] = {**scope.get("state", {}), "served": served, "model": self._model, "gate": self}
+        started, status = time.perf_counter(), 0
+        body = LimitedBody(receive, self._settings.max_body)
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._add_headers(MutableHeaders(scope=message), headers, served)
+            await send(message)
+
+        is_work = scope["path"] not in _OPEN
+        self.in_flight += is_work
+        try:
+            self._check(scope, headers)
+            if scope["method"] == "OPTIONS" and "origin" in headers:
+                await answer({"type": "http.response.start", "status": 204, "headers": []})
+                await answer({"type": "http.response.body", "body": b""})
+            else:
+                await self._app(scope, body.receive, answer)
+        except ApiError as error:
+            await self._refuse(scope["path"], error)(scope, receive, answer)
+        finally:
+            self.in_flight -= is_work
+            seconds = time.perf_counter() - started
+            self._metrics.finished(scope, status, seconds, served)
+            if is_work or status >= 400:
+                self._log(scope, status, seconds, served)
+
+    def cut(self) -> None:
+        """End the requests that run."""
+        self._model.cut()
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        settings = self._settings
+        if settings.hosts is not None and _host(headers.get("host", "")) not in settings.hosts:
+            raise ApiError("forbidden", "this server is reached under another name (header Host)")
+        origin = headers.get("origin")
+        if origin is not None and origin != settings.allow_origin:
+            raise ApiError("forbidden", "pages of this origin are not allowed (--allow-origin)")
+        if self.is_draining and scope["path"] != "/health":
+            raise ApiError("unavailable", "the server is about to stop", headers={"Retry-After": "5"})
+        if self._key is not None and scope["path"] not in _OPEN and scope["method"] != "OPTIONS":
+            token = _token(headers)
+            if token is None or not hmac.compare_digest(_digest(token), self._key):
+                raise ApiError("unauthorized", "the API key is missing or wrong", code="invalid_api_key")
+        length = headers.get("content-length", "")
+        if length.isdigit() and int(length) > settings.max_body:
+            raise too_large(settings.max_body)
+
+    def _add_headers(self, headers: MutableHeaders, asked: Headers, served: Exchange) -> None:
+        headers["x-request-id"] = headers["request-id"] = served.id
+        origin = asked.get("origin")
+        if origin is not None and origin == self._settings.allow_origin:
+            headers["access-control-allow-origin"] = origin
+            headers["access-control-allow-headers"] = _ALLOWED_HEADERS
+            headers["access-control-allow-methods"] = "GET, POST, DELETE"
+            headers.add_vary_header("origin")
+
+    def _log(self, scope: Scope, status: int, seconds: float, served: Exchange) -> None:
+        line: dict[str, Any] = {
+            "id": served.id,
+            "route": f"{scope['method']} {_route(scope)}",
+            "tokens": served.prompt_tokens + served.generated_tokens,
+            "cached": served.cached_tokens,
+            "ms": round(seconds * 1000, 1),
+            "status": status or 499,  # the client was gone before an answer
+        }
+        if self._settings.log_texts:
+            line["texts"] = served.texts
+        LOG.info(json.dumps(line))
+
+
+class LimitedBody:
+    """Reads the body of a request, up to a limit."""
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive = receive
+        self._limit = limit
+        self._seen = 0
+
+    async def receive(self) -> Message:
+        """Return the next message. Raises ``ApiError`` behind the limit."""
+        message = await self._receive()
+        self._seen += len(message.get("body", b""))
+        if self._seen > self._limit:
+            raise too_large(self._limit)
+        return message
+
+
+def too_large(limit: int) -> ApiError:
+    """Return the error of a body that is too large."""
+    return ApiError("too_large", f"the body has more than {limit} bytes (--max-body)", headers={"Connection": "close"})
+
+
+def model_of(request: Request) -> Model:
+    """Return the model of a request."""
+    return request.state.model
+
+
+def lane_of(request: Request) -> ClientLane:
+    """Return the lane of a request. Raises ``ApiError`` for a priority that is no number."""
+    given = request.headers.get("x-lmc-priority", "0")
+    try:
+        priority = int(given)
+    except ValueError:
+        raise refused("X-Lmc-Priority", f"{given!r} is no whole number") from None
+    if not -100 <= priority <= 100:
+        raise refused("X-Lmc-Priority", "it must be from -100 to 100")
+    return ClientLane(request.state.served.lane, priority)
+
+
+def note_usage(request: Request, found: Sequence[Generation]) -> None:
+    """Note what a request has cost, for the log and the metrics."""
+    served: Exchange = request.state.served
+    served.prompt_tokens += max((each.prompt_tokens for each in found), default=0)
+    served.cached_tokens += max((each.cached_tokens for each in found[:1]), default=0)
+    served.generated_tokens += sum(each.generated_tokens for each in found)
+    served.texts += [each.text for each in found]
+
+
+def _token(headers: Headers) -> str | None:
+    """Return the key that a client sends, as either protocol does."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token:
+        return token.strip()
+    return headers.get("x-api-key")
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _host(header: str) -> str:
+    """Return the name in a Host header, without its port."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.rpartition(":")[0].lower() if header.rpartition(":")[2].isdigit() else header.lower()
+
+
+def _route(scope: Scope) -> str:
+    route = scope.get("route")
+    return getattr(route, "path", None) or "?"

@@ -1,0 +1,42 @@
+"""Jobs: what a request asks of the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmc.ir.engine.constraint_protocol import TokenConstraint
+from lmc.ir.engine.protocol import Generation, SamplingParams, TokenDelta, derive_seed
+
+_SEEDS = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLane:
+    """Whose job it is, as a number, and the priority of the request."""
+
+    number: int
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationJob:
+    """Generations from one prompt (token ids), one for each of ``seeds``."""
+
+    prompt: tuple[int, ...]
+    sampling: SamplingParams
+    seeds: tuple[int, ...]
+    lane: ClientLane
+    constraint: TokenConstraint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something new of generation ``choice`` of a job: text and tokens of it, or its end."""
+
+    choice: int
+    content: TokenDelta | Generation
+
+
+def seeds_of(seed: int, count: int) -> tuple[int, ...]:
+    """Return the keys of ``count`` generations of a request with this seed; the first is the seed itself."""
+    return (seed % _SEEDS, *(derive_seed(seed, 0, "", sample=number) for number in range(1, count)))

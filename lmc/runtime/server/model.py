@@ -1,0 +1,213 @@
+"""The engine as the endpoints use it: jobs, their lanes, limits and cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from lmc.grammar.compiling import Source
+from lmc.grammar.constraint import Constraint
+from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.engine.protocol import (
+    CacheFlushing,
+    Engine,
+    Generation,
+    Handle,
+    OnDelta,
+    Pin,
+    PrefixCaching,
+    Request,
+    Score,
+    ScoreRequest,
+    TokenDelta,
+)
+from lmc.ir.errors import ConstraintError, EngineError, InputError
+from lmc.runtime.server.errors import ApiError, error_of
+from lmc.runtime.server.jobs import ClientLane, Event, GenerationJob
+from lmc.runtime.server.prompts import Prompts
+from lmc.runtime.server.tokens import TokenTexts
+
+T = TypeVar("T")
+_COMPILERS = 2
+
+
+@dataclass
+class Model:
+    """An engine under the name that clients give. ``max_waiting`` jobs may wait beside those that it runs at once."""
+
+    engine: Engine
+    name: str
+    max_waiting: int
+    constraints: ConstraintCache = field(default_factory=ConstraintCache)
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def __post_init__(self) -> None:
+        self.tokenizer = self.engine.tokenizer
+        self.prompts = Prompts(self.tokenizer, self.engine.info.context_length)
+        self.texts = TokenTexts.of(self.tokenizer)
+        self.in_flight = 0
+        self._handles: dict[int, Handle[Any]] = {}
+        self._compiling = asyncio.Semaphore(_COMPILERS)
+
+    @property
+    def waiting(self) -> int:
+        """The number of jobs beyond those that the engine runs at once."""
+        most = self.engine.info.max_running
+        return 0 if most is None else max(0, self.in_flight - most)
+
+    @property
+    def now(self) -> int:
+        """The time of day, in seconds since 1970."""
+        return int(time.time())
+
+    def ids(self, given: Sequence[int]) -> tuple[int, ...]:
+        """Return a prompt that is given as token ids. Raises ``InputError`` for one that the model does not have."""
+        strange = next((each for each in given if not 0 <= each < self.tokenizer.vocabulary_size), None)
+        if strange is not None:
+            raise InputError(f"there is no token {strange}", remedy="give ids of the model's tokenizer")
+        return tuple(given) or self.tokenizer.start_ids
+
+    def seed(self, given: int | None) -> int:
+        """Return the seed of a request, drawn where it gives none."""
+        return secrets.randbits(63) if given is None else given
+
+    async def constraint(self, parameter: str, kind: str, definition: Any) -> Constraint:
+        """Compile a constraint in a thread. Raises ``ApiError`` that blames ``parameter``.
+
+        ``kind`` is regex, schema, choices or grammar (in the syntax of Lark).
+        """
+        try:
+            source = Source.of(**{kind: definition})
+            async with self._compiling:
+                return await asyncio.to_thread(self.constraints.compiled, source, self.tokenizer)
+        except ConstraintError as error:
+            raise error_of(error, parameter) from error
+
+    async def generate(self, *jobs: GenerationJob) -> list[Generation]:
+        """Return the generations of jobs, in their order. If this is cancelled, so are the jobs."""
+        requests = _requests(jobs)
+        async with self._running(len(requests)):
+            return await self._all([self.engine.submit(each) for each in requests])
+
+    async def stream(self, *jobs: GenerationJob) -> AsyncGenerator[Event]:
+        """Yield the events of jobs as they come; choices count through all of them. Close it to cancel the jobs."""
+        requests = _requests(jobs)
+        async with self._running(len(requests)):
+            events: asyncio.Queue[Event | BaseException] = asyncio.Queue()
+            loop = asyncio.get_running_loop()
+
+            def put(event: Event | BaseException) -> None:
+                loop.call_soon_threadsafe(events.put_nowait, event)
+
+            handles: list[Handle[Generation]] = []
+            try:
+                for choice, request in enumerate(requests):
+                    handle = self.engine.submit(request, _report(put, choice))
+                    handles.append(handle)
+                    self._handles[id(handle)] = handle
+                    handle.future.add_done_callback(_end(put, choice))
+                missing = len(handles)
+                while missing:
+                    event = await events.get()
+                    if isinstance(event, BaseException):
+                        raise event
+                    missing -= isinstance(event.content, Generation)
+                    yield event
+            finally:
+                self._release(handles)
+
+    async def score(self, prompt: tuple[int, ...], continuations: Sequence[tuple[int, ...]], lane: ClientLane) -> Score:
+        """Return the log-probabilities of continuations. If this is cancelled, so is the request."""
+        request = ScoreRequest(prompt, tuple(continuations), instance=lane.number, priority=lane.priority)
+        async with self._running(1):
+            (found,) = await self._all([self.engine.score(request)])
+            return found
+
+    async def keep(self, prompt: tuple[int, ...], lane: ClientLane) -> Pin:
+        """Compute a prompt, so that the cache has it for the requests that follow."""
+        engine = self.engine
+        if not isinstance(engine, PrefixCaching):
+            raise ApiError("invalid", "this engine keeps no prefixes", "max_tokens")
+        async with self._running(1):
+            (pin,) = await self._all([engine.prefill(prompt, priority=lane.priority)])
+            engine.unpin(pin)
+            return pin
+
+    def flush(self) -> bool:
+        """Forget computed prefixes; False where the engine keeps none."""
+        if not isinstance(self.engine, CacheFlushing):
+            return False
+        self.engine.flush_cache()
+        return True
+
+    def cut(self) -> None:
+        """Cancel all that runs. Their clients get an error in the form of their protocol."""
+        for handle in list(self._handles.values()):
+            handle.cancel()
+
+    async def _all(self, handles: Sequence[Handle[T]]) -> list[T]:
+        """Wait for all results. Cancel all where one fails, or where this is cancelled."""
+        self._handles.update((id(handle), handle) for handle in handles)
+        try:
+            return list(await asyncio.gather(*(asyncio.wrap_future(handle.future) for handle in handles)))
+        finally:
+            self._release(handles)
+
+    def _release(self, handles: Sequence[Handle[Any]]) -> None:
+        for handle in handles:
+            handle.cancel()
+            self._handles.pop(id(handle), None)
+
+    @asynccontextmanager
+    async def _running(self, count: int) -> AsyncGenerator[None]:
+        """Count jobs while they run. Raises ``ApiError`` where too many wait."""
+        if self.waiting + count > self.max_waiting and self.waiting:
+            raise ApiError(
+                "busy",
+                f"{self.waiting} requests wait for the model",
+                code="rate_limit_exceeded",
+                headers={"Retry-After": "1"},
+            )
+        self.in_flight += count
+        try:
+            yield
+        finally:
+            self.in_flight -= count
+
+
+def _requests(jobs: Sequence[GenerationJob]) -> list[Request]:
+    return [
+        Request(
+            job.prompt,
+            job.sampling,
+            seed=seed,
+            constraint=job.constraint,
+            instance=job.lane.number,
+            priority=job.lane.priority,
+            number=number,
+        )
+        for job in jobs
+        for number, seed in enumerate(job.seeds)
+    ]
+
+
+def _report(put: Callable[[Event], None], choice: int) -> OnDelta:
+    def report(delta: TokenDelta) -> None:
+        put(Event(choice, delta))
+
+    return report
+
+
+def _end(put: Callable[[Event | BaseException], None], choice: int) -> Callable[[Any], None]:
+    def end(future: Any) -> None:
+        if future.cancelled():
+            return put(EngineError("the request was cancelled", remedy="send it again"))
+        error = future.exception()
+        return put(Event(choice, cast("Generation", future.result())) if error is None else error)
+
+    return end

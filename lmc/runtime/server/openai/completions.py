@@ -1,0 +1,210 @@
+"""``/v1/completions``: raw text or token ids, continued or scored."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+from starlette.responses import JSONResponse, Response
+
+from lmc.ir.engine.protocol import Generation, TokenDelta, TokenLogprob
+from lmc.runtime.server.errors import error_of, refused
+from lmc.runtime.server.gate import lane_of, model_of, note_usage
+from lmc.runtime.server.jobs import ClientLane, GenerationJob, seeds_of
+from lmc.runtime.server.model import Model
+from lmc.runtime.server.openai.common import Sampled, check_model
+from lmc.runtime.server.openai.form import FINISH, failed, usage_of
+from lmc.runtime.server.streams import DONE, EventStream, data, while_connected
+from lmc.runtime.server.tokens import TokenTexts
+
+router = APIRouter()
+
+_DEFAULT_MAX_TOKENS = 16  # as in OpenAI's API
+_MOST_PROMPTS = 2048
+
+
+class CompletionRequest(Sampled):
+    """The body of a plain completion. ``max_tokens`` 0 computes a prompt, or scores it with ``echo``."""
+
+    IGNORED: ClassVar[frozenset[str]] = frozenset({"user"})
+    NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {"best_of": (1,), "suffix": ("",)}
+
+    prompt: str | list[int] | list[str] | list[list[int]]
+    max_tokens: int | None = None
+    logprobs: int | None = Field(default=None, ge=0, le=5)
+    echo: bool | None = None
+
+    def prompts(self, model: Model) -> list[tuple[int, ...]]:
+        """Return the prompts as token ids. Raises ``ApiError``."""
+        given: list[Any] = [*self.prompt] if isinstance(self.prompt, list) else [self.prompt]
+        if given and isinstance(given[0], int):
+            given = [given]
+        if not 0 < len(given) <= _MOST_PROMPTS:
+            raise refused("prompt", f"give 1 to {_MOST_PROMPTS} prompts")
+        try:
+            return [model.prompts.raw(each) if isinstance(each, str) else model.ids(each) for each in given]
+        except Exception as error:
+            raise error_of(error, "prompt") from error
+
+
+@dataclass(frozen=True)
+class Completing:
+    """One request: its prompts, and what is to be shown of each."""
+
+    model: Model
+    body: CompletionRequest
+    lane: ClientLane
+    prompts: list[tuple[int, ...]]
+    jobs: list[GenerationJob]
+
+    async def results(self) -> tuple[list[Generation], list[dict[str, Any]]]:
+        """Return generations and choices of all prompts, in their order."""
+        parts = await asyncio.gather(*(self._of(index) for index in range(len(self.prompts))))
+        found = [each for part, _ in parts for each in part]
+        choices = [choice for _, part in parts for choice in part]
+        return found, [{**choice, "index": index} for index, choice in enumerate(choices)]
+
+    async def _of(self, index: int) -> tuple[list[Generation], list[dict[str, Any]]]:
+        prompt, echoed = self.prompts[index], await self.echoed(index)
+        if self.body.max_tokens == 0:
+            found = await self._computed(prompt)
+        else:
+            found = await self.model.generate(self.jobs[index])
+        return found, [self.choice(prompt, echoed, each) for each in found]
+
+    async def _computed(self, prompt: tuple[int, ...]) -> list[Generation]:
+        pin = await self.model.keep(prompt, self.lane)
+        done = Generation((), "", "length", prompt_tokens=len(prompt), cached_tokens=pin.cached_tokens)
+        return [done] * (self.body.n or 1)
+
+    async def echoed(self, index: int) -> list[TokenLogprob | None]:
+        """Return the log-probabilities of the prompt's tokens; None for the first, which nothing precedes."""
+        prompt = self.prompts[index]
+        if not self.body.echo or self.body.logprobs is None:
+            return []
+        score = await self.model.score(prompt[:1], [prompt[1:]], self.lane) if len(prompt) > 1 else None
+        row = () if score is None else score.logprobs[0]
+        return [None, *(TokenLogprob(*each) for each in zip(prompt[1:], row, strict=True))]
+
+    def choice(self, prompt: tuple[int, ...], echoed: list[TokenLogprob | None], found: Generation) -> dict[str, Any]:
+        """Return a choice as JSON data."""
+        text = self.model.tokenizer.decode(prompt) if self.body.echo else ""
+        logprobs = None
+        if self.body.logprobs is not None:
+            entries = [*echoed, *(found.logprobs or ())]
+            logprobs = logprobs_of(entries, prompt if self.body.echo else (), self.model.texts, 0)
+        return {"text": text + found.text, "logprobs": logprobs, "finish_reason": FINISH[found.finish_reason]}
+
+
+def logprobs_of(
+    entries: Sequence[TokenLogprob | None], prompt: tuple[int, ...], texts: TokenTexts, offset: int
+) -> dict[str, Any]:
+    """Return log-probabilities in the form of plain completions; ``offset`` is that of their text."""
+    ids = [prompt[place] if entry is None else entry.token_id for place, entry in enumerate(entries)]
+    tokens = [texts.text(token_id) for token_id in ids]
+    offsets: list[int] = []
+    for token_id in ids:
+        offsets.append(offset)
+        offset += len(texts.tokenizer.text_of(token_id))
+    return {
+        "tokens": tokens,
+        "token_logprobs": [None if entry is None else entry.logprob for entry in entries],
+        "top_logprobs": [
+            {texts.text(token_id): logprob for token_id, logprob in entry.top}
+            if entry is not None and entry.top
+            else None
+            for entry in entries
+        ],
+        "text_offset": offsets,
+    }
+
+
+@router.post("/v1/completions")
+async def completions(request: Request, body: CompletionRequest) -> Response:
+    """Continue or score raw text."""
+    model = model_of(request)
+    check_model(model, body.model)
+    if body.echo and body.logprobs:
+        raise refused("logprobs", "with echo it must be 0: the likeliest tokens at places of a prompt are not computed")
+    if body.max_tokens == 0 and body.stream:
+        raise refused("stream", "nothing is generated")
+    prompts = body.prompts(model)
+    constraint = await body.constraint(model)
+    seeds = seeds_of(model.seed(body.seed), body.n or 1)
+    most = _DEFAULT_MAX_TOKENS if body.max_tokens is None else max(body.max_tokens, 1)
+    if body.max_tokens is not None and body.max_tokens < 0:
+        raise refused("max_tokens", "it must be at least 0")
+    jobs = [
+        GenerationJob(
+            prompt, body.sampling(model, most, len(prompt), body.logprobs), seeds, lane_of(request), constraint
+        )
+        for prompt in prompts
+    ]
+    work = Completing(model, body, lane_of(request), prompts, jobs)
+    head = {
+        "id": f"cmpl-{uuid.uuid4().hex}",
+        "object": "text_completion",
+        "created": model.now,
+        "model": model.name,
+    }
+    if body.stream:
+        return await EventStream.open(request, _events(request, work, head), failed)
+    found, choices = await while_connected(request, work.results())
+    note_usage(request, found)
+    return JSONResponse({**head, "choices": choices, "usage": _usage(found, len(seeds))})
+
+
+def _usage(found: Sequence[Generation], choices: int) -> dict[str, Any]:
+    """Return the usage of all prompts together."""
+    each = [usage_of(found[start : start + choices]) for start in range(0, len(found), choices)]
+    total = {name: sum(part[name] for part in each) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
+    cached = sum(part["prompt_tokens_details"]["cached_tokens"] for part in each)
+    return {**total, "prompt_tokens_details": {"cached_tokens": cached}}
+
+
+async def _events(request: Request, work: Completing, head: dict[str, Any]) -> AsyncIterator[bytes]:
+    """Yield the chunks of a stream, one prompt's after the other's in arrival order of their tokens."""
+    body, model = work.body, work.model
+    wants_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+    usage: dict[str, Any] = {"usage": None} if wants_usage else {}
+    count = body.n or 1
+
+    def chunk(index: int, text: str, finish: str | None = None, logprobs: Any = None) -> bytes:
+        choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
+        return data({**head, "choices": [choice], **usage})
+
+    found: dict[int, Generation] = {}
+    sent = [0] * (count * len(work.jobs))
+    offsets = [0] * len(sent)
+    async for event in model.stream(*work.jobs):
+        index, content = event.choice, event.content
+        if body.echo and not sent[index] and not offsets[index]:
+            prompt = work.prompts[index // count]
+            text = model.tokenizer.decode(prompt)
+            echoed = await work.echoed(index // count)
+            logprobs = logprobs_of(echoed, prompt, model.texts, 0) if echoed else None
+            offsets[index] = max(len(text), 1)
+            yield chunk(index, text, logprobs=logprobs)
+        if isinstance(content, TokenDelta):
+            sent[index] += len(content.token_ids)
+            logprobs = None
+            if body.logprobs is not None:
+                logprobs = logprobs_of(content.logprobs, (), model.texts, offsets[index])
+            offsets[index] += len(content.text)
+            yield chunk(index, content.text, logprobs=logprobs)
+            continue
+        found[index] = content
+        rest = (content.logprobs or ())[sent[index] :]
+        if rest:
+            yield chunk(index, "", logprobs=logprobs_of(rest, (), model.texts, offsets[index]))
+        yield chunk(index, "", FINISH[content.finish_reason])
+    ordered = [found[index] for index in sorted(found)]
+    note_usage(request, ordered)
+    if wants_usage:
+        yield data({**head, "choices": [], "usage": _usage(ordered, count)})
+    yield DONE

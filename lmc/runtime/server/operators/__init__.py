@@ -1,0 +1,1 @@
+"""Endpoints for those who run the server."""

@@ -1,0 +1,103 @@
+"""Models of requests: parameters that take effect, those without effect, and all others, refused by name."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from lmc.ir.engine.protocol import SamplingParams
+from lmc.runtime.server.errors import refused
+
+MOST_CHOICES = 128
+MOST_STOPS = 64
+MOST_LOGPROBS = 20
+
+
+class Parameters(BaseModel):
+    """The body of a request. Fields take effect.
+
+    Values of ``IGNORED`` parameters change no output, so they are taken and dropped. Of ``NEUTRAL`` ones those values
+    are taken that mean the same as leaving them out. All others are refused by name.
+    """
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    IGNORED: ClassVar[frozenset[str]] = frozenset()
+    NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {}
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Parameters:
+        for name, value in (self.model_extra or {}).items():
+            if name in self.IGNORED or value is None or value in self.NEUTRAL.get(name, ()):
+                continue
+            known = "no such value" if name in self.NEUTRAL else "no such parameter"
+            raise UnsupportedError(name, f"this server has {known}")
+        return self
+
+
+class UnsupportedError(ValueError):
+    """A parameter that has no effect here, and is given a value that should have one."""
+
+    def __init__(self, parameter: str, problem: str) -> None:
+        super().__init__(problem)
+        self.parameter = parameter
+
+
+def sampling_of(
+    *,
+    max_tokens: int,
+    temperature: float | None,
+    top_p: float | None,
+    stop: str | list[str] | None = None,
+    top_k: int | None = None,
+    min_p: float | None = None,
+    min_tokens: int | None = None,
+    frequency_penalty: float | None = None,
+    presence_penalty: float | None = None,
+    repetition_penalty: float | None = None,
+    stop_token_ids: list[int] | None = None,
+    logit_bias: dict[str, float] | None = None,
+    logprobs: int | None = None,
+    default_temperature: float = 1.0,
+    vocabulary_size: int,
+) -> SamplingParams:
+    """Return the sampling of a request; None stands for the default. Raises ``ApiError`` that names a parameter."""
+    texts = () if stop is None else (stop,) if isinstance(stop, str) else tuple(stop)
+    if len(texts) > MOST_STOPS:
+        raise refused("stop", f"at most {MOST_STOPS} are taken")
+    if any(not text for text in texts):
+        raise refused("stop", "a stop is not empty")
+    return SamplingParams(
+        max_tokens=max_tokens,
+        min_tokens=within("min_tokens", min_tokens, 0, max_tokens, 0),
+        stop=tuple(dict.fromkeys(texts)),
+        stop_token_ids=tuple(stop_token_ids or ()),
+        temperature=within("temperature", temperature, 0.0, 100.0, default_temperature),
+        top_p=within("top_p", top_p, 0.0, 1.0, 1.0) or 1e-9,
+        top_k=max(within("top_k", top_k, -1, 1 << 31, 0), 0),
+        min_p=within("min_p", min_p, 0.0, 1.0, 0.0),
+        frequency_penalty=within("frequency_penalty", frequency_penalty, -2.0, 2.0, 0.0),
+        presence_penalty=within("presence_penalty", presence_penalty, -2.0, 2.0, 0.0),
+        repetition_penalty=within("repetition_penalty", repetition_penalty, 0.01, 100.0, 1.0),
+        logit_bias=_biases(logit_bias or {}, vocabulary_size),
+        logprobs=logprobs,
+    )
+
+
+def within(name: str, value: Any, least: Any, most: Any, default: Any) -> Any:
+    """Return a number, or the default of None. Raises ``ApiError`` where it is out of range."""
+    if value is None:
+        return default
+    if not least <= value <= most:
+        raise refused(name, f"it is {value}, and must be from {least} to {most}")
+    return value
+
+
+def _biases(given: dict[str, float], vocabulary_size: int) -> tuple[tuple[int, float], ...]:
+    biases: dict[int, float] = {}
+    for key, value in given.items():
+        if not key.isascii() or not key.isdigit() or int(key) >= vocabulary_size:
+            raise refused("logit_bias", f"{key!r} is no token id of this model")
+        biases[int(key)] = within("logit_bias", value, -100.0, 100.0, 0.0)
+    return tuple(sorted(biases.items()))

@@ -1,0 +1,1 @@
+"""SGLang's native protocol, as its frontend speaks it."""

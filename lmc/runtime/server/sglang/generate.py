@@ -1,0 +1,322 @@
+"""``/generate``: raw text or token ids, continued or scored."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+from starlette.responses import JSONResponse, Response
+
+from lmc.ir.engine.constraint_protocol import TokenConstraint
+from lmc.ir.engine.protocol import Generation, TokenDelta, TokenLogprob
+from lmc.runtime.server.errors import error_of, refused
+from lmc.runtime.server.gate import lane_of, model_of, note_usage
+from lmc.runtime.server.jobs import ClientLane, GenerationJob, seeds_of
+from lmc.runtime.server.model import Model
+from lmc.runtime.server.parameters import MOST_CHOICES, MOST_LOGPROBS, Parameters, sampling_of
+from lmc.runtime.server.sglang.form import failed
+from lmc.runtime.server.streams import DONE, EventStream, data, while_connected
+
+router = APIRouter()
+
+_DEFAULT_MAX_NEW_TOKENS = 128  # as in SGLang
+_MOST_PROMPTS = 2048
+
+
+class SamplingFields(Parameters):
+    """``sampling_params``. Its clients send all of them, most with the value that has no effect."""
+
+    IGNORED: ClassVar[frozenset[str]] = frozenset({"spaces_between_special_tokens", "stop_regex_max_len"})
+    NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "ignore_eos": (False,),
+        "no_stop_trim": (False,),
+        "skip_special_tokens": (True, False),  # special tokens end a generation, so none is in its text
+        "stop_regex": ([], ""),
+        "structural_tag": ("",),
+        "custom_params": ({},),
+        "beam_width": (0, 1),
+    }
+
+    max_new_tokens: int | None = Field(default=None, ge=0)
+    min_new_tokens: int | None = None
+    stop: str | list[str] | None = None
+    stop_token_ids: list[int] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None
+    n: int | None = Field(default=None, ge=1, le=MOST_CHOICES)
+    sampling_seed: int | None = None
+    seed: int | None = None
+    regex: str | None = None
+    ebnf: str | None = None
+    json_schema: str | dict[str, Any] | None = None
+
+    async def constraint(self, model: Model) -> TokenConstraint | None:
+        """Compile what restricts the output."""
+        given = [
+            ("regex", "regex", self.regex),
+            ("ebnf", "grammar", self.ebnf),
+            ("json_schema", "schema", self.json_schema),
+        ]
+        found = [each for each in given if each[2]]
+        if len(found) > 1:
+            raise refused(f"sampling_params.{found[1][0]}", f"the output is restricted by {found[0][0]} already")
+        if not found:
+            return None
+        name, kind, definition = found[0]
+        return await model.constraint(f"sampling_params.{name}", kind, definition)
+
+
+class GenerateRequest(Parameters):
+    """The body of a request: one prompt or a list of them."""
+
+    IGNORED: ClassVar[frozenset[str]] = frozenset(
+        {"background", "bootstrap_host", "bootstrap_port", "bootstrap_room", "log_metrics", "routing_key"}
+    )
+    NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "return_hidden_states": (False,),
+        "modalities": ([],),
+    }
+
+    text: str | list[str] | None = None
+    input_ids: list[int] | list[list[int]] | None = None
+    sampling_params: SamplingFields | list[SamplingFields] | None = None
+    rid: str | list[str] | None = None
+    return_logprob: bool | list[bool] | None = None
+    logprob_start_len: int | list[int] | None = None
+    top_logprobs_num: int | list[int] | None = None
+    return_text_in_logprobs: bool | None = None
+    stream: bool | None = None
+    priority: int | None = None
+
+    @property
+    def is_batch(self) -> bool:
+        """True if the answer is a list."""
+        return isinstance(self.text, list) or bool(self.input_ids and isinstance(self.input_ids[0], list))
+
+    def prompts(self, model: Model) -> list[tuple[int, ...]]:
+        """Return the prompts as token ids. Raises ``ApiError``."""
+        if (self.text is None) == (self.input_ids is None):
+            raise refused("text", "give either text or input_ids")
+        name = "input_ids" if self.text is None else "text"
+        given: Any = self.input_ids if self.text is None else self.text
+        prompts: Sequence[Any] = given if self.is_batch else [given]
+        if not 0 < len(prompts) <= _MOST_PROMPTS:
+            raise refused(name, f"give 1 to {_MOST_PROMPTS} prompts")
+        try:
+            return [model.prompts.raw(each) if isinstance(each, str) else model.ids(each) for each in prompts]
+        except Exception as error:
+            raise error_of(error, name) from error
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One prompt of a request, with what is asked for it. ``start`` is the first scored token of the prompt."""
+
+    id: str
+    prompt: tuple[int, ...]
+    parameters: SamplingFields
+    job: GenerationJob | None
+    lane: ClientLane
+    start: int | None
+    top: int
+    with_text: bool
+    began: float
+
+    async def results(self, model: Model) -> list[dict[str, Any]]:
+        """Return the answers of this prompt, one for each sample."""
+        scores = await self.scores(model)
+        if self.job is None:
+            found = await self._computed(model)
+        else:
+            found = await model.generate(self.job)
+        return [self.answer(model, each, scores) for each in found]
+
+    async def _computed(self, model: Model) -> list[Generation]:
+        if self.start is not None:  # the scores have computed it
+            return [Generation((), "", "length", prompt_tokens=len(self.prompt))]
+        pin = await model.keep(self.prompt, self.lane)
+        return [Generation((), "", "length", prompt_tokens=len(self.prompt), cached_tokens=pin.cached_tokens)]
+
+    async def scores(self, model: Model) -> list[tuple[int, float | None]]:
+        """Return the scored tokens of the prompt with their log-probabilities; None for the first token."""
+        if self.start is None:
+            return []
+        start = max(self.start, 1)
+        first: list[tuple[int, float | None]] = [(self.prompt[0], None)] if self.start == 0 else []
+        rest = self.prompt[start:]
+        if not rest:
+            return first
+        score = await model.score(self.prompt[:start], [rest], self.lane)
+        return [*first, *zip(rest, score.logprobs[0], strict=True)]
+
+    def answer(self, model: Model, found: Generation, scores: Sequence[tuple[int, float | None]]) -> dict[str, Any]:
+        """Return an answer as JSON data."""
+        reason: dict[str, Any] = {"type": "length", "length": found.generated_tokens}
+        if found.finish_reason != "length":
+            reason = {"type": "stop", "matched": found.matched_stop}
+        return {
+            "text": found.text,
+            "output_ids": list(found.token_ids),
+            "meta_info": self.meta(model, reason, found, scores, found.logprobs or ()),
+        }
+
+    def meta(
+        self,
+        model: Model,
+        reason: dict[str, Any] | None,
+        found: Generation,
+        scores: Sequence[tuple[int, float | None]],
+        logprobs: Sequence[TokenLogprob],
+    ) -> dict[str, Any]:
+        """Return the facts of an answer."""
+        meta: dict[str, Any] = {
+            "id": self.id,
+            "finish_reason": reason,
+            "prompt_tokens": found.prompt_tokens,
+            "completion_tokens": found.generated_tokens,
+            "cached_tokens": found.cached_tokens,
+            "e2e_latency": time.perf_counter() - self.began,
+        }
+        if self.start is None:
+            return meta
+
+        def entry(token_id: int, logprob: float | None) -> list[Any]:
+            return [logprob, token_id, model.tokenizer.text_of(token_id) if self.with_text else None]
+
+        meta["input_token_logprobs"] = [entry(*each) for each in scores]
+        meta["output_token_logprobs"] = [entry(each.token_id, each.logprob) for each in logprobs]
+        if self.top:
+            meta["output_top_logprobs"] = [
+                [entry(token_id, logprob) for token_id, logprob in each.top] for each in logprobs
+            ]
+        return meta
+
+
+async def _pieces(model: Model, request: Request, body: GenerateRequest) -> list[Piece]:
+    """Return the prompts of a request. Raises ``ApiError``."""
+    prompts = body.prompts(model)
+    lane = lane_of(request)
+    if body.priority is not None:
+        lane = ClientLane(lane.number, body.priority)
+    began = time.perf_counter()
+
+    def of(name: str, value: Any, index: int) -> Any:
+        if not isinstance(value, list):
+            return value
+        if len(value) != len(prompts):
+            raise refused(name, f"there are {len(value)} for {len(prompts)} prompts")
+        return value[index]
+
+    pieces: list[Piece] = []
+    for index, prompt in enumerate(prompts):
+        parameters: SamplingFields = of("sampling_params", body.sampling_params, index) or SamplingFields()
+        scored = bool(of("return_logprob", body.return_logprob, index))
+        start = of("logprob_start_len", body.logprob_start_len, index)
+        top = of("top_logprobs_num", body.top_logprobs_num, index) or 0
+        if not 0 <= top <= MOST_LOGPROBS:
+            raise refused("top_logprobs_num", f"it must be from 0 to {MOST_LOGPROBS}")
+        start = len(prompt) if start is None or start == -1 else start
+        if parameters.max_new_tokens == 0 and body.logprob_start_len is None:
+            start = 0  # nothing else is asked for
+        if not 0 <= start <= len(prompt):
+            raise refused("logprob_start_len", f"it is {start}, and the prompt has {len(prompt)} tokens")
+        if scored and top and start < len(prompt):
+            raise refused("top_logprobs_num", "the likeliest tokens at places of a prompt are not computed")
+        job = None
+        if parameters.max_new_tokens != 0:
+            job = await _job(model, prompt, parameters, lane, top if scored else None)
+        name = of("rid", body.rid, index) or uuid.uuid4().hex
+        with_text = bool(body.return_text_in_logprobs)
+        pieces.append(Piece(name, prompt, parameters, job, lane, start if scored else None, top, with_text, began))
+    return pieces
+
+
+async def _job(
+    model: Model, prompt: tuple[int, ...], given: SamplingFields, lane: ClientLane, logprobs: int | None
+) -> GenerationJob:
+    sampling = sampling_of(
+        max_tokens=_DEFAULT_MAX_NEW_TOKENS if given.max_new_tokens is None else given.max_new_tokens,
+        temperature=given.temperature,
+        top_p=given.top_p,
+        stop=[text for text in ([given.stop] if isinstance(given.stop, str) else given.stop or []) if text],
+        top_k=given.top_k,
+        min_p=given.min_p,
+        min_tokens=given.min_new_tokens,
+        frequency_penalty=given.frequency_penalty,
+        presence_penalty=given.presence_penalty,
+        repetition_penalty=given.repetition_penalty,
+        stop_token_ids=given.stop_token_ids,
+        logit_bias=given.logit_bias,
+        logprobs=logprobs,
+        vocabulary_size=model.tokenizer.vocabulary_size,
+    )
+    seed = given.seed if given.sampling_seed is None else given.sampling_seed
+    return GenerationJob(
+        prompt, sampling, seeds_of(model.seed(seed), given.n or 1), lane, await given.constraint(model)
+    )
+
+
+@router.post("/generate")
+async def generate(request: Request, body: GenerateRequest) -> Response:
+    """Continue or score raw text."""
+    model = model_of(request)
+    pieces = await _pieces(model, request, body)
+    if body.stream:
+        if len(pieces) != 1 or pieces[0].job is None or len(pieces[0].job.seeds) != 1:
+            raise refused("stream", "streams have one prompt, one sample and at least one new token")
+        return await EventStream.open(request, _events(request, model, pieces[0]), failed)
+
+    async def all_results() -> list[list[dict[str, Any]]]:
+        return list(await asyncio.gather(*(piece.results(model) for piece in pieces)))
+
+    answers = [each for part in await while_connected(request, all_results()) for each in part]
+    for each in answers:
+        note_usage(request, [_counts(each)])
+    is_list = body.is_batch or len(answers) > 1
+    return JSONResponse(answers if is_list else answers[0])
+
+
+def _counts(answer: dict[str, Any]) -> Generation:
+    meta = answer["meta_info"]
+    return Generation(
+        (),
+        answer["text"],
+        "stop",
+        prompt_tokens=meta["prompt_tokens"],
+        cached_tokens=meta["cached_tokens"],
+        generated_tokens=meta["completion_tokens"],
+    )
+
+
+async def _events(request: Request, model: Model, piece: Piece) -> AsyncIterator[bytes]:
+    """Yield the events of a stream: each has the whole output so far."""
+    assert piece.job is not None, "something is generated"
+    scores = await piece.scores(model)
+    text, tokens = "", list[int]()
+    logprobs: list[TokenLogprob] = []
+    async for event in model.stream(piece.job):
+        if isinstance(event.content, TokenDelta):
+            text += event.content.text
+            tokens += event.content.token_ids
+            logprobs += event.content.logprobs
+            so_far = Generation(
+                tuple(tokens), text, "length", prompt_tokens=len(piece.prompt), generated_tokens=len(tokens)
+            )
+            meta = piece.meta(model, None, so_far, scores, logprobs)
+            yield data({"text": text, "output_ids": tokens, "meta_info": meta})
+        else:
+            note_usage(request, [event.content])
+            yield data(piece.answer(model, event.content, scores))
+    yield DONE

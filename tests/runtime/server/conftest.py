@@ -1,0 +1,37 @@
+from collections.abc import Generator
+
+import anthropic
+import openai
+import pytest
+
+from tests.runtime.server.servers import SECONDS, Served, served
+
+
+@pytest.fixture(scope="session")
+def toy() -> Generator[Served]:
+    """The toy engine over HTTP."""
+    with served("--model", "toy") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def builtin() -> Generator[Served]:
+    """The built-in model over HTTP, bit for bit the same in any batch."""
+    with served("--model", "builtin", "--deterministic") as server:
+        yield server
+
+
+@pytest.fixture(params=["toy", "builtin"])
+def server(request: pytest.FixtureRequest) -> Served:
+    """Both of them."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def client(server: Served) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=SECONDS)
+
+
+@pytest.fixture
+def claude(server: Served) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=SECONDS)

@@ -1,0 +1,93 @@
+"""Servers for tests: ``lmc serve`` as a process on a free port."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+
+SECONDS = 120.0
+
+
+@dataclass
+class Served:
+    """A server that runs: where it is, the name of its model, and what it prints to standard error."""
+
+    process: subprocess.Popen[str]
+    url: str = ""
+    model: str = ""
+    lines: list[str] = field(default_factory=list[str])
+
+    def post(self, path: str, body: Any, **headers: str) -> httpx2.Response:
+        """Send JSON."""
+        return httpx2.post(f"{self.url}{path}", json=body, headers=headers, timeout=SECONDS)
+
+    def get(self, path: str, **headers: str) -> httpx2.Response:
+        return httpx2.get(f"{self.url}{path}", headers=headers, timeout=SECONDS)
+
+    def stop(self) -> int:
+        """End it as an operator does; gives the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(SECONDS)
+
+
+@contextmanager
+def served(*options: str, **environment: str) -> Generator[Served]:
+    """Run ``lmc serve`` with options until the block ends; the server is ready in it."""
+    code = "import sys; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", "--port", "0", *options]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    server = Served(process)
+    reader = threading.Thread(target=_read, args=(server,), daemon=True)
+    reader.start()
+    try:
+        _wait_until_ready(server)
+        yield server
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        reader.join()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+def _read(server: Served) -> None:
+    assert server.process.stderr is not None
+    for line in server.process.stderr:
+        server.lines.append(line.rstrip("\n"))
+        found = re.match(r"(\S+) is served at (http://\S+)", line)
+        if found:
+            server.model, server.url = found.groups()
+
+
+def _wait_until_ready(server: Served) -> None:
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        if server.process.poll() is not None:
+            raise AssertionError("the server has ended:\n" + "\n".join(server.lines))
+        if server.url:
+            try:
+                with urllib.request.urlopen(f"{server.url}/ready", timeout=SECONDS):
+                    return
+            except urllib.error.URLError:
+                pass
+        time.sleep(0.02)
+    raise AssertionError("the server is not ready:\n" + "\n".join(server.lines))
