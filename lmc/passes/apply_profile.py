@@ -187,7 +187,7 @@ class _Walk:
         if never:
             of_all = f"{len(never)} of the {with_count(len(self._asked), 'id')} of the program"
             message = f"the profile says nothing of {of_all}: {_listed(list(never))}"
-            self._owner.missed(self._context, next(iter(never.values())).location, message)
+            self._owner.missed(self._context, next(iter(never.values())), message)
 
     def _op(self, op: Op) -> Op:
         if isinstance(op, RegionOp):
@@ -244,7 +244,7 @@ class _Walk:
         old = getattr(op, name)
         if new != old:
             instead = "" if old is None else f", not {old}"
-            self._owner.applied(self._context, op.location, f"{name} of {op.id!r} is {new}{instead} ({because})")
+            self._owner.applied(self._context, op, f"{name} of {op.id!r} is {new}{instead} ({because})")
 
 
 def _listed(op_ids: Sequence[str]) -> str:

@@ -32,6 +32,7 @@ _TURNS_BEFORE = {"system": (), "user": ("user", "assistant"), "assistant": ("use
 class Remark:
     """A transformation done (``applied``) or not possible (``missed``), and its line in the user's program.
 
+    ``op`` is the id of the op that it is about, if that is one with an id.
     ``saved_tokens`` and ``saved_calls`` count one instance; ``message`` states savings of further instances.
     ``saved_steps`` are rounds of model calls. Savings of a ``missed`` remark are those that were missed.
     """
@@ -40,6 +41,7 @@ class Remark:
     kind: RemarkKind
     message: str
     location: Location | None = None
+    op: str | None = None
     saved_tokens: int = 0
     saved_calls: int = 0
     saved_steps: int = 0
@@ -119,20 +121,25 @@ class Pass(abc.ABC):
     def applied(
         self,
         context: PassContext,
-        location: Location | None,
+        at: Op | Location | None,
         message: str,
         *,
         saved_tokens: int = 0,
         saved_calls: int = 0,
         saved_steps: int = 0,
     ) -> None:
-        """Record a transformation."""
-        remark = Remark(self.NAME, "applied", message, location, saved_tokens, saved_calls, saved_steps)
-        context.remarks.append(remark)
+        """Record a transformation of an op or at a line."""
+        saved = (saved_tokens, saved_calls, saved_steps)
+        context.remarks.append(Remark(self.NAME, "applied", message, *_place(at), *saved))
 
-    def missed(self, context: PassContext, location: Location | None, message: str, *, saved_tokens: int = 0) -> None:
+    def missed(self, context: PassContext, at: Op | Location | None, message: str, *, saved_tokens: int = 0) -> None:
         """Record a missed transformation and its cause; ``saved_tokens`` are those that it would have saved."""
-        context.remarks.append(Remark(self.NAME, "missed", message, location, saved_tokens))
+        context.remarks.append(Remark(self.NAME, "missed", message, *_place(at), saved_tokens))
+
+
+def _place(at: Op | Location | None) -> tuple[Location | None, str | None]:
+    """The line of a remark, and the id of its op."""
+    return (at.location, getattr(at, "id", None)) if isinstance(at, Op) else (at, None)
 
 
 def _template_tokens(tokenizer: Tokenizer, role: str) -> tuple[int, int] | None:

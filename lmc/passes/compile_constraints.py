@@ -142,22 +142,22 @@ class CompileConstraints(Pass):
         self, symbol: Constraint, ops: list[SamplingOp], built: Built, first: str, context: PassContext
     ) -> None:
         """Return the remark on a symbol, at the line of its first generation."""
-        location = ops[0].location
-        who = repr(ops[0].id) if len(ops) == 1 else f"{ops[0].id!r} and {len(ops) - 1} more"
+        op = ops[0]
+        who = repr(op.id) if len(ops) == 1 else f"{op.id!r} and {len(ops) - 1} more"
         if first != symbol.name:
-            self.applied(context, location, f"the constraint of {who} ({symbol.kind}) equals @{first} and becomes it")
+            self.applied(context, op, f"the constraint of {who} ({symbol.kind}) equals @{first} and becomes it")
             return
         ignored = remark_of(source_of(symbol.kind, symbol.text, symbol.whitespace), built.constraint)
         if ignored is not None:
-            self.missed(context, location, f"the constraint of {who}: {ignored.text}")
+            self.missed(context, op, f"the constraint of {who}: {ignored.text}")
         if context.tokenizer is None:
             message = f"the constraint of {who} ({symbol.kind}) was compiled without tokens: no target's are known"
-            self.missed(context, location, message)
+            self.missed(context, op, message)
             return
-        self.applied(context, location, f"the constraint of {who} ({symbol.kind}) {_sizes(built)}")
+        self.applied(context, op, f"the constraint of {who} ({symbol.kind}) {_sizes(built)}")
         if built.unbuilt is not None and built.facts.kind == "regular":
             message = f"the constraint of {who} is made as it is reached, not ahead of time: {built.unbuilt}"
-            self.missed(context, location, message)
+            self.missed(context, op, message)
 
 
 class _Rewrite:
@@ -204,14 +204,14 @@ class _Rewrite:
         if longest is None or longest > op.max_tokens:
             bound = "no bound" if longest is None else f"up to {with_count(longest, 'token')}"
             message = f"outputs of {op.id!r} have {bound}: one that max_tokens ({op.max_tokens}) cuts off is an error"
-            self.owner.missed(self.context, op.location, message)
+            self.owner.missed(self.context, op, message)
             return op
         enough = max(longest + 1, op.min_tokens)
         if enough >= op.max_tokens:
             return op
         bound = with_count(longest, "token")
         message = f"outputs of {op.id!r} have at most {bound}: max_tokens is {enough}, not {op.max_tokens}"
-        self.owner.applied(self.context, op.location, message)
+        self.owner.applied(self.context, op, message)
         expected = None if op.expected_tokens is None else min(op.expected_tokens, enough)
         return dataclasses.replace(op, max_tokens=enough, expected_tokens=expected)
 
@@ -223,11 +223,11 @@ class _Rewrite:
         found = forced_tokens(op, built, self.context.tokenizer, reads_logprobs=reads_logprobs)
         if isinstance(found, Unforced):
             message = f"{op.id!r} can say nothing but {_excerpt(built.facts.only)}, but {found.reason}"
-            self.owner.missed(self.context, op.location, message)
+            self.owner.missed(self.context, op, message)
             return op
         calls = getattr(op, "n", 1)
         message = f"{op.id!r} can say nothing but {_excerpt(built.facts.only)}: it asks no model"
-        self.owner.applied(self.context, op.location, message, saved_calls=calls, saved_tokens=calls * len(found))
+        self.owner.applied(self.context, op, message, saved_calls=calls, saved_tokens=calls * len(found))
         results = op.results if op.logprobs is None else op.results[:-1]
         return dataclasses.replace(op, forced=found, logprobs=None, results=results, wave=None, group=None)
 

@@ -122,11 +122,11 @@ class _Walk:
     def _remark_merged(self, op: Op, first: Op) -> None:
         calls = getattr(op, "n", 1)
         message = f"{_identity(op)} equals {_identity(first)} and takes its result"
-        self.owner.applied(self.context, op.location, message, saved_calls=calls)
+        self.owner.applied(self.context, op, message, saved_calls=calls)
 
     def _remark_missed(self, op: Op, first: Op) -> None:
         message = f"{_identity(op)} equals {_identity(first)}, but is sampled: at temperature 0 one call would do"
-        self.owner.missed(self.context, op.location, message)
+        self.owner.missed(self.context, op, message)
 
 
 def _gives_the_same_again(op: Op) -> bool:

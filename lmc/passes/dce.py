@@ -97,4 +97,4 @@ class EliminateDeadCode(FunctionPass):
             if op.billable and not isinstance(op, RegionOp):
                 identity = repr(getattr(op, "id", None) or op.NAME)
                 calls = getattr(op, "n", 1)
-                self.applied(context, op.location, f"{identity} is dropped: its result is unused", saved_calls=calls)
+                self.applied(context, op, f"{identity} is dropped: its result is unused", saved_calls=calls)

@@ -438,17 +438,17 @@ class DistributeLoops(FunctionPass):
             return None
         split = LoopSplit(op, loop, producers, function.lists, guarded=guarded)
         if not any(map(_asks, split.together)):
-            self.missed(context, op.location, "each round goes on from what the one before gives")
+            self.missed(context, op, "each round goes on from what the one before gives")
             return None
         problem = split.problem()
         if problem is not None:
-            self.missed(context, op.location, f"rounds that could run at the same time run in order: {problem}")
+            self.missed(context, op, f"rounds that could run at the same time run in order: {problem}")
             return None
         count = sum(
             each.billable and not isinstance(each, RegionOp) for each in walk([Block((), tuple(split.together))])
         )
         calls = f"{count} model call{'s' * (count != 1)} of each" if count else "the host calls of each"
-        self.applied(context, op.location, f"rounds of the loop run at the same time, with {calls}")
+        self.applied(context, op, f"rounds of the loop run at the same time, with {calls}")
         return split.ops(function.names)
 
 

@@ -514,7 +514,7 @@ class _Remarks:
         """Ops were moved out of the regions of ``op``."""
         what = "1 op gives" if len(found) == 1 else f"{len(found)} ops give"
         again = "the same in every round" if "loop" in op.NAME else "the same for every element"
-        self.owner.applied(self.context, op.location, f"{what} {again}: computed once before {op.NAME}")
+        self.owner.applied(self.context, op, f"{what} {again}: computed once before {op.NAME}")
 
     def prefilled(self, node: PrefixNode) -> None:
         """The prefix that ends at ``node`` is computed ahead."""
@@ -559,7 +559,7 @@ class _Remarks:
                 who = f"{len(numbers)} branches share" if len(numbers) > 1 else "all rounds or elements share"
             self.owner.missed(
                 self.context,
-                users[numbers[0]].op.location,
+                users[numbers[0]].op,
                 f"{who} {_excerpt(part)}, but behind text in which they differ: move it ahead of that",
                 saved_tokens=tokens * (len(numbers) - 1 + repeats),
             )

@@ -69,16 +69,16 @@ class OrderSections(FunctionPass):
         who = "all instances of a batch" if op.context in same else "all that goes on from the context before it"
         if after > before:
             message = f"movable sections come first: about {after} tokens of text, not {before}, are the same for {who}"
-            self.applied(context, op.location, message)
+            self.applied(context, op, message)
         elif after < before:
             message = (
                 f"movable sections come first, of which some are known at run time only: about {after} tokens of text, "
                 f"not {before}, are the same for {who}; mark only what is always the same"
             )
-            self.missed(context, op.location, message)
+            self.missed(context, op, message)
         else:
             message = "movable sections come first, but what comes ahead of them is known at run time only"
-            self.applied(context, op.location, message)
+            self.applied(context, op, message)
 
     def _remark_missed(self, op: SectionsOp, movable: Sequence[Sequence[str | Value]], context: PassContext) -> None:
         """A movable section that is not known now keeps those behind it from being shared."""
@@ -88,7 +88,7 @@ class OrderSections(FunctionPass):
                 "a movable section that is known at run time only stands ahead of one that is always the same: "
                 "write that one first, or mark only what is always the same"
             )
-            self.missed(context, op.location, message)
+            self.missed(context, op, message)
 
 
 def _leading(text: Sequence[str | Value], context: PassContext) -> int:

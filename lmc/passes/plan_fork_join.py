@@ -266,14 +266,14 @@ class _Planner:
             f"{with_count(longest, 'call')} and ends with {_identity(ops[last])}"
         )
         saved = sum(lengths) - waves
-        self.owner.applied(self.context, ops[last].location, message, saved_steps=saved)
+        self.owner.applied(self.context, ops[last], message, saved_steps=saved)
         if waves > longest:
             message = f"{where}width={self.owner.width} makes {waves} waves of what could run in {longest}"
-            self.owner.missed(self.context, ops[last].location, message)
+            self.owner.missed(self.context, ops[last], message)
         for index, joined in _joins(ops):
             wave = max(rounds[call] + lengths[call] - 1 for call in joined)
             message = f"{where}joins {with_count(len(joined), 'call')}; it can start right after wave {wave}"
-            self.owner.applied(self.context, ops[index].location, message)
+            self.owner.applied(self.context, ops[index], message)
 
     def _remark_order(
         self, ops: Sequence[Op], order: Sequence[int], before: Sequence[int], urgency: Sequence[float]
@@ -285,7 +285,7 @@ class _Planner:
             first = max(earlier, key=lambda index: (urgency[index], -index))
             tokens = f"about {with_count(round(urgency[first]), 'token')}"
             message = f"{_identity(ops[first])} begins before other calls of its wave: from it on {tokens} are expected"
-            self.owner.applied(self.context, ops[first].location, message)
+            self.owner.applied(self.context, ops[first], message)
 
 
 def _planned(op: Op, wave: int, group: str | None) -> Op:

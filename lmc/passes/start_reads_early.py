@@ -86,10 +86,10 @@ class _Marking:
                 continue
             if op.early:
                 message = f"{op.id!r} may start before it is known whether the program comes to it"
-                self._owner.applied(self._context, op.location, message)
+                self._owner.applied(self._context, op, message)
             elif op in self._reasons:
                 message = f"{op.id!r} starts where the program comes to it: {self._reasons[op]}"
-                self._owner.missed(self._context, op.location, message)
+                self._owner.missed(self._context, op, message)
         return body
 
     def _is_wanted(self, op: Op) -> bool:

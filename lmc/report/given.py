@@ -38,6 +38,11 @@ class RemarkLike(Protocol):
         ...
 
     @property
+    def op(self) -> str | None:
+        """Return the id of the op that it is about."""
+        ...
+
+    @property
     def saved_tokens(self) -> int:
         """Return the tokens that one instance saves."""
         ...

@@ -99,13 +99,15 @@ class StageView(_Model):
 class RemarkView(_Model):
     """A transformation of the pass of a stage (``applied``), or one that was not possible (``missed``).
 
-    ``stage`` is an index in ``CompiledView.stages``. ``text`` is the line that ``--remarks`` prints.
+    ``stage`` is an index in ``CompiledView.stages``. ``text`` is the line that ``--remarks`` prints. ``op`` is the
+    stable id of the op that it is about, if that has one.
     """
 
     stage: int
     kind: Literal["applied", "missed"]
     message: str
     text: str
+    op: str | None = None
     place: SourceLine | None = None
     saved_tokens: int = 0
     saved_calls: int = 0

@@ -224,7 +224,7 @@ class _Walk(FlowWalk):
             self.emit(op)
             return
         self.owner.applied(
-            self.context, op.location, f"select {op.id} has one choice: it is appended without a call", saved_calls=1
+            self.context, op, f"select {op.id} has one choice: it is appended without a call", saved_calls=1
         )
         self.concat(make_op(ConcatOp, (value,), op.location, text=(choice,)))
         self._extend(make_op(ExtendOp, (new_context,), op.location, context=op.context, text=(choice,)))

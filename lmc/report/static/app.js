@@ -28,9 +28,8 @@ class App {
     byId("fold").addEventListener("click", () => graph.foldAll());
     byId("critical").addEventListener("click", () => session.select(session.data.view.critical_path ?? [], { reveal: true }));
     document.addEventListener("go-to-selection", () => graph.goToSelection());
-    /** The tables are made when they are first shown. @type {Map<string, () => unknown>} */
-    this.tables = new Map();
-    this.tabs = new Tabs((name) => this.show(name));
+    this.tables = [callTable(session), passTable(session), constraintTable(session)];
+    this.tabs = new Tabs(() => this.show());
     this.load();
     session.on(["data"], () => this.load());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => session.changed("theme"));
@@ -44,11 +43,12 @@ class App {
     const { view } = data;
     const { program, plan, timeline: run } = view;
     byId("title").textContent = program.name;
+    /** @type {(string | Node)[]} */
     const figures = [counted(program.ops, "op"), counted(program.model_calls, "call"), counted(program.waves, "wave")];
     if (program.saved_tokens) figures.push(`saves ${counted(program.saved_tokens, "token")} an instance`);
-    if (plan) figures.push(`${counted(plan.row_count, "row")}, ${number(plan.predicted_seconds)} s predicted`);
-    if (run) figures.push(`${counted(run.request_count, "request")} in ${number(run.seconds)} s measured`);
-    byId("summary").textContent = figures.join(" · ");
+    if (plan) figures.push(make("span", {}, `${counted(plan.row_count, "row")}, `, time(plan.predicted_seconds), " predicted"));
+    if (run) figures.push(make("span", {}, `${counted(run.request_count, "request")} in `, time(run.seconds), " measured"));
+    byId("summary").replaceChildren(...figures.flatMap((figure, index) => (index > 0 ? [" · ", figure] : [figure])));
     const notices = [...(view.notices ?? [])];
     if (view.redacted) notices.push("texts are replaced by their lengths");
     if (view.comparison) notices.push("two modules are compared; figures are those of the second");
@@ -67,9 +67,6 @@ class App {
       if (this.timeline) this.timeline.load(plan, run);
       else this.timeline = new Timeline(session, plan, run);
     }
-    this.tables.set("calls", () => callTable(session));
-    this.tables.set("passes", () => passTable(session));
-    this.tables.set("constraints", () => constraintTable(session));
     const names = ["graph", "list", "ir", "passes"];
     if (data.calls.size > 0) names.push("calls");
     if (plan) names.push("heat");
@@ -78,13 +75,9 @@ class App {
     this.tabs.offer(names);
   }
 
-  /**
-   * Draws the panel of a tab.
-   * @param {string} name
-   */
-  show(name) {
-    this.tables.get(name)?.();
-    this.tables.delete(name);
+  /** Draws the panel that is in view. */
+  show() {
+    for (const table of this.tables) table.draw();
     this.outline.draw();
     this.text.draw();
     this.text.mark(true);

@@ -76,7 +76,7 @@ class Colours {
         value: (call) => (hasPlan ? call.planned : call.measured)?.dollars ?? 0,
         text: dollars,
       },
-      { name: "seconds", title: "Seconds, measured", value: (call) => call.measured?.seconds, text: (value) => `${number(value)} s` },
+      { name: "seconds", title: "Time, measured", value: (call) => call.measured?.seconds, text: seconds },
     ];
     this.modes = all.filter((mode) => mode.value === undefined || calls.some((call) => mode.value?.(call)));
   }

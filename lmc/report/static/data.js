@@ -20,6 +20,8 @@ class ProgramData {
     /** @type {Map<string, lmc.Prefix>} */
     this.prefixes = new Map((view.prefixes ?? []).map((prefix) => [prefix.key, prefix]));
     this.critical = new Set(view.critical_path ?? []);
+    /** The ids of all ops that any stage has. */
+    this.ids = new Set(view.stages.flatMap(({ added = [], changed = [] }) => [...added, ...changed].map((node) => node.id)));
     /** @type {State[]} */
     this.states = [];
   }
@@ -71,6 +73,16 @@ class ProgramData {
     const all = new Map(nodes);
     for (const key of removed) all.set(key, /** @type {lmc.OpNode} */ (before.get(key)));
     return all;
+  }
+
+  /**
+   * Returns the remarks on an op: those that name it, and those at its place that name none.
+   * @param {lmc.OpNode | undefined} node
+   * @returns {lmc.RemarkView[]}
+   */
+  remarksOn(node) {
+    if (node === undefined) return [];
+    return (this.view.remarks ?? []).filter(({ op, place }) => (op && this.ids.has(op) ? op === node.id : isAt(place, node.place)));
   }
 
   /**
@@ -128,4 +140,13 @@ function changedText(text, hunks, withRemoved = false) {
   }
   while (at < text.length) found.push({ text: text[at++] });
   return found;
+}
+
+/**
+ * True if two places are the same, as far as both are known: columns may not be.
+ * @param {lmc.SourceLine | null | undefined} a
+ * @param {lmc.SourceLine | null | undefined} b
+ */
+function isAt(a, b) {
+  return Boolean(a && b && a.source === b.source && a.line === b.line && (!a.column || !b.column || a.column === b.column));
 }

@@ -65,6 +65,23 @@ function number(value) {
   return NUMBERS.format(value);
 }
 
+/**
+ * Returns a time with its unit, in three significant digits.
+ * @param {number} value in seconds
+ */
+function seconds(value) {
+  const [amount, unit] = value !== 0 && Math.abs(value) < 0.9995 ? [value * 1000, "ms"] : [value, "s"];
+  return `${amount.toLocaleString("en-US", { maximumSignificantDigits: 3 })} ${unit}`;
+}
+
+/**
+ * Returns a time as an element that has all its digits.
+ * @param {number} value in seconds
+ */
+function time(value) {
+  return make("data", { value, title: `${value} s` }, seconds(value));
+}
+
 /** @param {number} value */
 function dollars(value) {
   return `$${number(value)}`;

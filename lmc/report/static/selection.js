@@ -55,7 +55,7 @@ class SelectionPane {
           ["batch", number(plan.batch)],
           ["steps", number(plan.steps)],
           ["waves", number(plan.waves)],
-          ["predicted seconds", number(plan.predicted_seconds)],
+          ["predicted time", time(plan.predicted_seconds)],
           ["predicted dollars", plan.total.dollars ? dollars(plan.total.dollars) : ""],
         ]),
       );
@@ -75,8 +75,8 @@ class SelectionPane {
           ["preemptions", run.steps ? number(run.steps.preempted) : ""],
           ["steps", run.steps ? number(run.steps.steps) : ""],
           ["most that ran, waited", run.steps ? `${number(run.steps.most_running)}, ${number(run.steps.most_waiting)}` : ""],
-          ["seconds", number(run.seconds)],
-          ["leaves the plan", run.divergence ? `at ${number(run.divergence.seconds)} s, ${run.divergence.id}: ${run.divergence.reason}` : ""],
+          ["time", time(run.seconds)],
+          ["leaves the plan", run.divergence ? `at ${seconds(run.divergence.seconds)}, ${run.divergence.id}: ${run.divergence.reason}` : ""],
         ]),
       );
     }
@@ -126,10 +126,10 @@ class SelectionPane {
     for (const each of data.view.breaks ?? []) {
       if (each.key === key) found.push(make("h4", {}, "Graph break"), make("p", { class: "prose" }, each.cause), make("p", { class: "prose" }, `Remedy: ${each.remedy}`));
     }
-    const remarks = (data.view.remarks ?? []).filter((remark) => samePlace(remark.place, node.place));
+    const remarks = data.remarksOn(node);
     if (remarks.length > 0) {
       const items = remarks.map((remark) => make("li", { class: remark.kind }, `${data.view.stages[remark.stage].name}: `, ...remarkContent(session, remark).slice(-1)));
-      found.push(make("h4", {}, "Remarks of its line"), make("ul", {}, ...items));
+      found.push(make("h4", {}, "Remarks"), make("ul", {}, ...items));
     }
     if (node.text) found.push(make("h4", {}, "Text"), make("pre", { tabindex: 0 }, make("code", {}, node.text)));
     const inputs = node.inputs ?? [];
@@ -165,14 +165,6 @@ class SelectionPane {
     const more = keys.length > MAX_LISTED ? [make("li", {}, `${number(keys.length - MAX_LISTED)} more`)] : [];
     return [make("h4", {}, title), make("ul", {}, ...items, ...more)];
   }
-}
-
-/**
- * @param {lmc.SourceLine | null | undefined} a
- * @param {lmc.SourceLine | null | undefined} b
- */
-function samePlace(a, b) {
-  return Boolean(a && b && a.source === b.source && a.line === b.line);
 }
 
 /**

@@ -88,13 +88,15 @@ function remarkContent(session, remark) {
  * Returns a button that shows a line and selects its ops.
  * @param {Session} session
  * @param {lmc.SourceLine} place
+ * @param {boolean} [isShort] without the name of the file
  */
-function lineButton(session, place) {
+function lineButton(session, place, isShort = false) {
   const show = () => {
     session.select(keysAt(session, place), { reveal: true });
     document.dispatchEvent(new CustomEvent("show-line", { detail: place }));
   };
-  return make("button", { type: "button", class: "link", onclick: show }, session.data.placeText(place));
+  const text = session.data.placeText(place);
+  return make("button", { type: "button", class: "link", title: isShort ? text : null, onclick: show }, isShort ? String(place.line) : text);
 }
 
 /**

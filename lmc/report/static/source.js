@@ -234,7 +234,7 @@ function measuredText(measured) {
   const p50 = measured.p50 === undefined || measured.p50 === null ? "" : `, median ${number(measured.p50)}`;
   return (
     `${counted(measured.requests, "request")}, ${counted(measured.prompt, "prompt token")}, ${number(measured.cached)} of them cached, ` +
-    `${counted(measured.output, "output token")}${p50}, longest ${number(measured.longest ?? 0)}, ${number(measured.seconds)} s${dollarsText(measured)}`
+    `${counted(measured.output, "output token")}${p50}, longest ${number(measured.longest ?? 0)}, ${seconds(measured.seconds)}${dollarsText(measured)}`
   );
 }
 

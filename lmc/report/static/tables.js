@@ -1,96 +1,120 @@
 /** Tables: sorted by a click on a heading, and copied as tab-separated values. */
 
 /**
- * A column: `value` is what it is sorted by and copied, `show` what stands in the cell where that differs.
+ * A column: `value` is what it is sorted by and copied, `show` what stands in the cell where that differs. One that is
+ * `below` has long texts: they stand in a line of their own below the row, as wide as the window.
  * @template Row
  * @typedef {object} Column
  * @property {string} title
  * @property {(row: Row) => string | number} value
  * @property {((row: Row) => Node | string)} [show]
+ * @property {boolean} [below]
+ */
+/**
+ * What a table shows of the data.
+ * @template Row
+ * @typedef {{caption: string, columns: Column<Row>[], rows: Row[]}} Content
  */
 
 /** @template Row */
 class Table {
   /**
-   * @param {HTMLElement} box
-   * @param {string} caption
-   * @param {Column<Row>[]} columns
-   * @param {Row[]} rows
+   * @param {Session} session
+   * @param {string} name that of the tab
+   * @param {() => Content<Row>} content
    * @param {(row: Row) => string[]} keysOf the ops of a row
    */
-  constructor(box, caption, columns, rows, keysOf) {
-    columns = columns.filter(({ value }) => rows.some((row) => value(row) !== "" && value(row) !== 0));
-    this.columns = columns;
-    this.rows = rows;
+  constructor(session, name, content, keysOf) {
+    this.panel = byId(`panel-${name}`);
+    this.content = content;
     this.keysOf = keysOf;
-    this.sorted = -1;
+    this.caption = "";
+    /** @type {Column<Row>[]} */
+    this.columns = [];
+    /** @type {Row[]} */
+    this.rows = [];
+    /** The title of the column by which the rows are sorted. */
+    this.sortedBy = "";
     this.isDescending = false;
+    this.isDrawn = false;
+    this.title = make("caption");
+    this.heads = make("tr");
     this.body = make("tbody");
     this.turn = 0;
-    this.heads = columns.map((column, index) =>
-      make("th", { scope: "col" }, make("button", { type: "button", onclick: () => this.sort(index) }, column.title)),
-    );
-    const copy = make("button", { type: "button", onclick: () => this.copy(caption) }, "Copy as TSV");
-    box.replaceChildren(
-      make("p", {}, copy),
-      make(
-        "div",
-        { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
-        make("table", {}, make("caption", {}, `${caption} (${number(rows.length)})`), make("thead", {}, make("tr", {}, ...this.heads)), this.body),
+    this.region = make("div", { class: "scroll", tabindex: 0, role: "region" }, make("table", {}, this.title, make("thead", {}, this.heads), this.body));
+    const copy = make("button", { type: "button", onclick: () => this.copy() }, "Copy as TSV");
+    byId(`table-${name}`).replaceChildren(make("p", {}, copy), this.region);
+    session.on(["data"], () => (this.isDrawn = false));
+  }
+
+  /** Draws it when it is first in view, and again where the data are others: sorted as before. */
+  draw() {
+    if (this.panel.hidden || this.isDrawn) return;
+    this.isDrawn = true;
+    const { caption, columns, rows } = this.content();
+    this.caption = caption;
+    this.columns = columns.filter(({ value }) => rows.some((row) => value(row) !== "" && value(row) !== 0));
+    this.rows = rows;
+    this.title.textContent = `${caption} (${number(rows.length)})`;
+    this.region.setAttribute("aria-label", caption);
+    this.heads.replaceChildren(
+      ...this.columns.flatMap((column) =>
+        column.below ? [] : [make("th", { scope: "col" }, make("button", { type: "button", onclick: () => this.sort(column) }, column.title))],
       ),
     );
-    this.draw();
+    this.arrange();
   }
 
-  /** @param {number} index */
-  sort(index) {
-    this.isDescending = this.sorted === index ? !this.isDescending : typeof this.first(index) === "number";
-    this.sorted = index;
-    const { value } = this.columns[index];
+  /** @param {Column<Row>} column */
+  sort(column) {
+    const isNumber = this.rows.length > 0 && typeof column.value(this.rows[0]) === "number";
+    this.isDescending = this.sortedBy === column.title ? !this.isDescending : isNumber;
+    this.sortedBy = column.title;
+    this.arrange();
+  }
+
+  /** Fills the rows in, in their order. */
+  arrange() {
+    const column = this.columns.find(({ title }) => title === this.sortedBy);
     const sign = this.isDescending ? -1 : 1;
-    this.rows = [...this.rows].sort((a, b) => {
-      const [left, right] = [value(a), value(b)];
-      return sign * (typeof left === "number" && typeof right === "number" ? left - right : String(left) < String(right) ? -1 : String(left) > String(right) ? 1 : 0);
-    });
-    for (const [each, head] of this.heads.entries()) {
-      if (each === index) head.setAttribute("aria-sort", this.isDescending ? "descending" : "ascending");
+    if (column !== undefined) {
+      const { value } = column;
+      this.rows = [...this.rows].sort((a, b) => {
+        const [left, right] = [value(a), value(b)];
+        return sign * (typeof left === "number" && typeof right === "number" ? left - right : String(left) < String(right) ? -1 : String(left) > String(right) ? 1 : 0);
+      });
+    }
+    for (const head of this.heads.children) {
+      if (head.textContent === column?.title) head.setAttribute("aria-sort", this.isDescending ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     }
-    this.draw();
-  }
-
-  /** @param {number} index */
-  first(index) {
-    return this.rows.length > 0 ? this.columns[index].value(this.rows[0]) : "";
-  }
-
-  draw() {
     const turn = ++this.turn;
-    fill(
-      this.body,
-      this.rows.length,
-      300,
-      (at) => {
-        const row = this.rows[at];
-        const cells = this.columns.map((column) => {
-          const value = column.value(row);
-          const shown = column.show?.(row) ?? (typeof value === "number" ? number(value) : value);
-          return make("td", { class: typeof value === "number" ? "figure" : null }, shown);
-        });
-        return make("tr", { "data-op": this.keysOf(row)[0] ?? null }, ...cells);
-      },
-      () => this.turn === turn,
-    );
+    fill(this.body, this.rows.length, 300, (at) => this.rowOf(this.rows[at]), () => this.turn === turn);
   }
 
-  /**
-   * Copies the table in its order.
-   * @param {string} caption
-   */
-  copy(caption) {
+  /** @param {Row} row */
+  rowOf(row) {
+    const key = this.keysOf(row)[0] ?? null;
+    const part = document.createDocumentFragment();
+    const cells = make("tr", { "data-op": key });
+    part.append(cells);
+    for (const column of this.columns) {
+      const value = column.value(row);
+      const shown = column.show?.(row) ?? (typeof value === "number" ? number(value) : value);
+      if (!column.below) cells.append(make("td", { class: typeof value === "number" ? "figure" : null }, shown));
+      else if (value !== "") {
+        const text = make("div", {}, make("strong", {}, column.title), ": ", shown);
+        part.append(make("tr", { class: "below" }, make("td", { colspan: this.heads.childElementCount }, text)));
+      }
+    }
+    return part;
+  }
+
+  /** Copies the table in its order. */
+  copy() {
     const lines = [this.columns.map((column) => column.title), ...this.rows.map((row) => this.columns.map((column) => column.value(row)))];
     copyText(`${lines.map((cells) => cells.map(cell).join("\t")).join("\n")}\n`);
-    announce(`${caption}: copied`);
+    announce(`${this.caption}: copied`);
   }
 }
 
@@ -135,15 +159,20 @@ function opButton(session, key, text) {
  * @param {Session} session
  */
 function callTable(session) {
+  return new Table(session, "calls", () => callContent(session), (call) => [call.key]);
+}
+
+/**
+ * @param {Session} session
+ * @returns {Content<lmc.CallCost>}
+ */
+function callContent(session) {
   const { data } = session;
   const calls = data.view.calls ?? [];
   const hasPlan = calls.some((call) => call.planned);
   const isMeasured = calls.some((call) => call.measured);
   const { nodes } = data.state(data.last);
-  const remarks = (/** @type {lmc.CallCost} */ call) => {
-    const place = nodes.get(call.key)?.place;
-    return (data.view.remarks ?? []).filter((remark) => samePlace(remark.place, place)).map((remark) => remark.message).join("; ");
-  };
+  const remarks = (/** @type {lmc.CallCost} */ call) => data.remarksOn(nodes.get(call.key)).map((remark) => remark.message);
   /** @type {Column<lmc.CallCost>[]} */
   const columns = [
     { title: "call", value: (call) => call.id, show: (call) => opButton(session, call.key, call.id) },
@@ -152,7 +181,7 @@ function callTable(session) {
       value: (call) => placeOf(data, nodes.get(call.key)),
       show: (call) => {
         const place = nodes.get(call.key)?.place;
-        return place ? lineButton(session, place) : "";
+        return place ? lineButton(session, place, data.view.sources?.length === 1) : "";
       },
     },
     { title: "wave", value: (call) => call.wave },
@@ -182,12 +211,12 @@ function callTable(session) {
       { title: "measured out", value: (call) => call.measured?.output ?? 0 },
       { title: "out p50", value: (call) => call.measured?.p50 ?? "" },
       { title: "out longest", value: (call) => call.measured?.longest ?? 0 },
-      { title: "seconds", value: (call) => call.measured?.seconds ?? 0 },
+      { title: "seconds", value: (call) => call.measured?.seconds ?? 0, show: (call) => time(call.measured?.seconds ?? 0) },
       { title: "measured dollars", value: (call) => call.measured?.dollars ?? 0 },
     );
   }
-  columns.push({ title: "remarks", value: remarks });
-  return new Table(byId("table-calls"), "Model calls of the final module", columns, calls, (call) => [call.key]);
+  columns.push({ title: "remarks", value: (call) => remarks(call).join("; "), show: (call) => remarks(call).join("\n"), below: true });
+  return { caption: "Model calls of the final module", columns, rows: calls };
 }
 
 /**
@@ -203,14 +232,22 @@ function placeOf(data, node) {
  * @param {Session} session
  */
 function passTable(session) {
+  return new Table(session, "passes", () => passContent(session), () => []);
+}
+
+/** @typedef {{stage: lmc.StageView, index: number}} Position */
+/**
+ * @param {Session} session
+ * @returns {Content<Position>}
+ */
+function passContent(session) {
   const { data } = session;
   const { view } = data;
   /** @type {(index: number, field: "saved_tokens" | "saved_calls" | "saved_steps") => string} */
   const saved = (index, field) =>
     (view.remarks ?? []).filter((remark) => remark.stage === index && remark[field]).map((remark) => number(remark[field] ?? 0)).join(" + ");
   const rows = view.stages.map((stage, index) => ({ stage, index }));
-  /** @typedef {{stage: lmc.StageView, index: number}} Row */
-  /** @type {Column<Row>[]} */
+  /** @type {Column<Position>[]} */
   const columns = [
     { title: "position", value: (row) => row.index + 1 },
     {
@@ -226,9 +263,9 @@ function passTable(session) {
     { title: "saves tokens", value: (row) => saved(row.index, "saved_tokens") },
     { title: "saves calls", value: (row) => saved(row.index, "saved_calls") },
     { title: "saves steps", value: (row) => saved(row.index, "saved_steps") },
-    { title: "remarks", value: (row) => (view.remarks ?? []).filter((remark) => remark.stage === row.index).map((remark) => remark.text).join("\n") },
+    { title: "remarks", value: (row) => (view.remarks ?? []).filter((remark) => remark.stage === row.index).map((remark) => remark.text).join("\n"), below: true },
   ];
-  return new Table(byId("table-passes"), view.comparison ? "Modules" : "Passes", columns, rows, () => []);
+  return { caption: view.comparison ? "Modules" : "Passes", columns, rows };
 }
 
 /**
@@ -236,9 +273,24 @@ function passTable(session) {
  * @param {Session} session
  */
 function constraintTable(session) {
-  const { constraints = [], calls = [] } = session.data.view;
-  /** @type {(name: string) => lmc.CallCost[]} */
-  const users = (name) => calls.filter((call) => call.constraint === name);
+  return new Table(session, "constraints", () => constraintContent(session), (each) => usersOf(session, each.name).map((call) => call.key));
+}
+
+/**
+ * Returns the calls that a constraint holds for.
+ * @param {Session} session
+ * @param {string} name
+ */
+function usersOf(session, name) {
+  return (session.data.view.calls ?? []).filter((call) => call.constraint === name);
+}
+
+/**
+ * @param {Session} session
+ * @returns {Content<lmc.ConstraintInfo>}
+ */
+function constraintContent(session) {
+  const users = (/** @type {string} */ name) => usersOf(session, name);
   /** @type {Column<lmc.ConstraintInfo>[]} */
   const columns = [
     { title: "constraint", value: (each) => each.name },
@@ -255,5 +307,5 @@ function constraintTable(session) {
       },
     },
   ];
-  return new Table(byId("table-constraints"), "Constraints", columns, constraints, (each) => users(each.name).map((call) => call.key));
+  return { caption: "Constraints", columns, rows: session.data.view.constraints ?? [] };
 }

@@ -1,7 +1,7 @@
 /** The tabs of the middle: one panel is in view. */
 
 class Tabs {
-  /** @param {(name: string) => void} onShow */
+  /** @param {() => void} onShow */
   constructor(onShow) {
     this.onShow = onShow;
     this.shown = "graph";
@@ -36,6 +36,6 @@ class Tabs {
       tab.tabIndex = isShown ? 0 : -1;
       byId(`panel-${tab.dataset.tab}`).hidden = !isShown;
     }
-    this.onShow(name);
+    this.onShow();
   }
 }

@@ -88,7 +88,7 @@ class Timeline {
       this.add([...requests, ...(run.tools ?? []).map((call) => this.tool(call))].sort((a, b) => a.ready - b.ready));
     }
     byId("timeline-detail").textContent = run?.divergence
-      ? `The run leaves the plan at ${number(run.divergence.seconds)} s, at ${run.divergence.id}: ${run.divergence.reason}.`
+      ? `The run leaves the plan at ${seconds(run.divergence.seconds)}, at ${run.divergence.id}: ${run.divergence.reason}.`
       : "Drag over a time to select its ops.";
     for (const input of [this.input("time-from"), this.input("time-to")]) input.max = String(this.end);
   }
@@ -106,8 +106,8 @@ class Timeline {
     const node = this.session.nodeOf(request.key);
     const { key, row, ready, started, first_token: first, ended } = request;
     const text =
-      `${node?.id ?? key}, row ${row}, wave ${request.wave}: ready ${number(ready)} s, started ${number(started)} s, ` +
-      `first token ${number(first)} s, ended ${number(ended)} s; ${counted(request.prompt, "prompt token")}, ` +
+      `${node?.id ?? key}, row ${row}, wave ${request.wave}: ready ${seconds(ready)}, started ${seconds(started)}, ` +
+      `first token ${seconds(first)}, ended ${seconds(ended)}; ${counted(request.prompt, "prompt token")}, ` +
       `${number(request.cached ?? 0)} cached, ${counted(request.output ?? 0, "output token")}`;
     return { key, row, ready, started, ended, label: node?.label ?? "", text, bars: [[ready, started, "queue"], [started, first, "prefill"], [first, ended, "decode"]] };
   }
@@ -118,10 +118,10 @@ class Timeline {
     const node = key ? this.session.nodeOf(key) : undefined;
     const started = admitted ?? submitted;
     const token = first ?? (request.kind === "generate" && !admitted ? started : ended);
-    const times = [`ready ${number(ready)} s`, `submitted ${number(submitted)} s`];
-    if (typeof admitted === "number") times.push(`started ${number(admitted)} s`);
-    if (typeof first === "number") times.push(`first token ${number(first)} s`);
-    times.push(`${request.unfinished ? "not ended at" : "ended"} ${number(ended)} s`);
+    const times = [`ready ${seconds(ready)}`, `submitted ${seconds(submitted)}`];
+    if (typeof admitted === "number") times.push(`started ${seconds(admitted)}`);
+    if (typeof first === "number") times.push(`first token ${seconds(first)}`);
+    times.push(`${request.unfinished ? "not ended at" : "ended"} ${seconds(ended)}`);
     const words = [counted(request.prompt ?? 0, "prompt token"), `${number(request.cached ?? 0)} cached`];
     if (typeof request.computed === "number") words.push(`${number(request.computed)} computed`);
     words.push(counted(request.output ?? 0, "output token"));
@@ -138,7 +138,7 @@ class Timeline {
     const { key, row, started, ended, name } = call;
     const whose = typeof row === "number" ? `row ${row}` : "all rows";
     const end = call.error ? `failed (${call.error}) at` : call.unfinished ? "not ended at" : "ended";
-    const text = `measured: tool ${name}${call.early ? ", speculative" : ""}, ${whose}: started ${number(started)} s, ${end} ${number(ended)} s`;
+    const text = `measured: tool ${name}${call.early ? ", speculative" : ""}, ${whose}: started ${seconds(started)}, ${end} ${seconds(ended)}`;
     return { key: key ?? undefined, row: row ?? undefined, ready: started, started, ended, label: name, text, bars: [[started, ended, call.error ? "removed" : "tool-line"]] };
   }
 
@@ -217,7 +217,7 @@ class Timeline {
     this.brushed = { from, to };
     const keys = this.entries.filter((entry) => entry.started <= to && entry.ended >= from).flatMap(({ key }) => key ?? []);
     this.session.select(keys);
-    byId("timeline-detail").textContent = `${from.toFixed(3)} s to ${to.toFixed(3)} s`;
+    byId("timeline-detail").textContent = `${seconds(from)} to ${seconds(to)}`;
     this.draw();
   }
 

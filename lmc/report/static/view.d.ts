@@ -225,6 +225,7 @@ declare namespace lmc {
     kind: "applied" | "missed";
     message: string;
     text: string;
+    op?: string | null;
     place?: SourceLine | null;
     saved_tokens?: number;
     saved_calls?: number;

@@ -133,6 +133,12 @@ globalThis.probe = {
     return { overlaps, across: across.map(([edge]) => edge), routes: placed.routes.length };
   },
 
+  /** The remarks on a call in the table of calls. */
+  remarks(key) {
+    const below = document.querySelector(`#table-calls tr[data-op="${key}"]`).nextElementSibling;
+    return below?.classList.contains("below") ? below.innerText.replace("remarks: ", "").split("\n") : [];
+  },
+
   /** True if an element has a handler in its attributes. */
   hasHandlers: () =>
     [...document.querySelectorAll("*")].some((one) => one.getAttributeNames().some((name) => name.startsWith("on"))),

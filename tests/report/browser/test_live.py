@@ -111,7 +111,7 @@ def test_it_keeps_what_is_looked_at(judge: Path, opened: Open) -> None:
             "(count) => document.querySelectorAll('#heat [role=treeitem]').length === count", arg=parts
         )
         page.click("#tab-calls")
-        assert page.locator("#table-calls tbody tr").count() == page.evaluate("app.session.data.calls.size")
+        assert page.locator("#table-calls tbody tr[data-op]").count() == page.evaluate("app.session.data.calls.size")
 
 
 def insert_first(file: Path) -> Callable[[], None]:

@@ -304,10 +304,12 @@ def test_figures_are_those_of_the_data(show: Show, tmp_path: Path) -> None:
             "#selection dl div", "(all) => all.map((row) => [...row.children].map((one) => one.textContent))"
         )
     )
+    times = page.eval_on_selector_all("data", "(all) => all.map((one) => [one.value, one.textContent])")
     assert rows["prompt tokens"] == f"{plan.total.prompt:,}"
     assert rows["found in the cache"] == f"{plan.total.cached:,}"
     assert rows["steps"] == f"{plan.steps:,}"
-    assert rows["predicted seconds"] == str(round(plan.predicted_seconds, 6))
+    assert {float(value) for value, _ in times} == {plan.predicted_seconds}
+    assert {text for _, text in times} == {rows["predicted time"]} == {time_text(plan.predicted_seconds)}
     page.click("#tab-calls")
     page.click("#panel-calls th button:has-text('cached')")
     page.click("#panel-calls button:has-text('Copy as TSV')")
@@ -334,6 +336,84 @@ def test_figures_are_those_of_the_data(show: Show, tmp_path: Path) -> None:
     assert len(labels) == len(plan.prompts)
     for label, node in zip(labels, plan.prompts, strict=True):
         assert f"{node.computed:,} computed, {node.cached:,} found in the cache" in label
+
+
+def time_text(value: float) -> str:
+    """A time in three significant digits, of less than 1,000 seconds."""
+    amount, unit = (value, "s") if value >= 0.9995 or value == 0 else (value * 1000, "ms")
+    return f"{float(f'{amount:.3g}'):g} {unit}"
+
+
+def test_times_have_three_digits_and_a_unit(show: Show, tmp_path: Path) -> None:
+    page = show(view_of("judge", tmp_path))
+    values = [0, 1.25e-7, 0.000123456, 0.0123456, 0.9994, 0.9996, 1, 1.23456, 12.3456, 999]
+    assert page.evaluate("(values) => values.map(seconds)", values) == list(map(time_text, values))
+    assert page.evaluate("seconds(1234.5)") == "1,230 s"
+
+
+REMARKED = """import lmc
+
+
+@lmc.jit
+def f(s):
+    s += s.gen("a", regex="[ab]{2}") + s.gen("b") + s.gen("c", regex="[ab]{3}")
+    for number in range(2):
+        s += s.select(f"d{number}", ["yes", "no"][number:])
+"""
+
+
+def test_calls_have_their_own_remarks(show: Show, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several calls of one line, and one call that several rounds of a known loop make."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("remarked.py").write_text(REMARKED, encoding="utf-8")
+    view = driver.view.run("remarked.py", TOY, [], room=ROOM)
+    page = show(view)
+    page.click("#tab-calls")
+    found = {
+        call.id: [
+            remark.message
+            for remark in view.remarks
+            if (remark.op is None or remark.op == call.id) and remark.place == state_at(view, -1).nodes[call.key].place
+        ]
+        for call in view.calls
+    }
+    assert len(found) == 4
+    shown = page.evaluate("() => Object.fromEntries(app.tables[0].rows.map((row) => [row.id, probe.remarks(row.key)]))")
+    assert shown == found
+    assert any("'f/a'" in each for each in found["f/a"])
+    assert not any("'f/c'" in each for each in found["f/a"])
+    for call in view.calls:
+        page.evaluate("(key) => app.session.select([key])", call.key)
+        texts = page.locator("#selection ul:has(.applied, .missed) li").all_inner_texts()
+        assert len(texts) == len(found[call.id])
+        assert all(message in text for message, text in zip(found[call.id], texts, strict=True))
+
+
+@pytest.mark.parametrize("width", [1500, 750])
+def test_remarks_are_in_view(width: int, show: Show, tmp_path: Path) -> None:
+    """Of tables that are wider than their panel."""
+    page = show(measured_view(tmp_path))
+    page.set_viewport_size({"width": width, "height": 900})
+    for tab in ("calls", "passes"):
+        page.click(f"#tab-{tab}")
+        scroll = f"#table-{tab} .scroll"
+        for left in (0, 10_000):
+            page.eval_on_selector(scroll, "(box, left) => { box.scrollLeft = left; }", left)
+            box = page.locator(scroll).bounding_box()
+            assert box is not None
+            remarks = page.locator(f"{scroll} tr.below div")
+            assert remarks.count() > 0
+            for each in remarks.all():
+                place = each.bounding_box()
+                assert place is not None
+                assert place["x"] >= box["x"]
+                assert place["x"] + place["width"] <= box["x"] + box["width"]
+        assert page.eval_on_selector(scroll, "(box) => box.scrollLeft > 0") == (tab == "calls" or width == 750)
+        first, box = page.locator(f"{scroll} tbody td").first.bounding_box(), page.locator(scroll).bounding_box()
+        assert first is not None
+        assert box is not None
+        assert first["x"] == pytest.approx(box["x"], abs=2)
 
 
 def test_dollars_are_shown_where_the_data_have_them(show: Show, tmp_path: Path) -> None:
