@@ -18,6 +18,9 @@ export OMP_WAIT_POLICY = PASSIVE
 export HF_HUB_OFFLINE = 1
 export TRANSFORMERS_OFFLINE = 1
 
+# Processes that tests start would compile the sources of lmc each time.
+export PYTHONDONTWRITEBYTECODE =
+
 .DELETE_ON_ERROR:
 .PHONY: demo test test-full check browser docs clean
 

@@ -22,4 +22,4 @@ config.test_exec_root = str(repository / "build" / "filecheck")
 # `lmc` and `filecheck` are those beside the interpreter that runs lit, not whatever else is installed.
 config.environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 # Diagnostics wrap at the width of the terminal; a test sees the same lines everywhere.
-config.environment.update(COLUMNS="200", NO_COLOR="1", PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=str(repository))
+config.environment.update(COLUMNS="200", NO_COLOR="1", PYTHONPATH=str(repository))

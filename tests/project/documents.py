@@ -5,15 +5,13 @@ stands for lines that are left out. A ``python`` block with a title is a file of
 one script, which can import these files. A ``lmir`` block is a module.
 """
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tests import processes
 from tests.project.layers import REPOSITORY
 
 _FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -75,13 +73,11 @@ PAGES = [README, *(Page(path) for path in sorted((REPOSITORY / "docs").glob("*.m
 
 def run(command: str, folder: Path, **environment: str) -> str:
     """Run a command of lmc or of Python in ``folder`` and return what it prints."""
-    name, *words = shlex.split(command)
-    words = [str(Path(sys.executable).parent / name), *words]
-    path = os.pathsep.join(str(place) for place in (REPOSITORY, REPOSITORY / "examples"))
-    settings = {**os.environ, "PYTHONPATH": path, "NO_COLOR": "1", "COLUMNS": "400", **environment}
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300, env=settings)
-    assert done.returncode == 0, f"{command}\n{done.stderr}"
-    return done.stdout
+    words = shlex.split(command)
+    path = (REPOSITORY, REPOSITORY / "examples")
+    done = processes.run(words[words[0] == "python" :], folder, path, NO_COLOR="1", COLUMNS="400", **environment)
+    assert done.code == 0, f"{command}\n{done.err}"
+    return done.out
 
 
 def missing(shown: str, printed: str) -> list[str]:

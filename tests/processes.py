@@ -1,0 +1,61 @@
+"""Processes that begin with torch and lmc imported: forks of one server.
+
+A new interpreter takes several seconds of a core to import them; a fork of this server takes none. It has run nothing,
+so a command finds what it finds in a new process. Tests of what a process imports start an interpreter.
+"""
+
+import multiprocessing
+import os
+import runpy
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+IMPORTED = [
+    *("lmc.cli.app", "lmc.driver.runner", "lmc.driver.compile.compiled", "lmc.frontend.capture", "lmc.passes"),
+    *("lmc.runtime.local", "transformers.models.llama.modeling_llama", "tests.processes"),
+]
+SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a process printed, and its exit code."""
+
+    code: int | None
+    out: str
+    err: str
+
+
+def run(words: list[str], folder: Path, path: tuple[Path, ...] = (), **environment: str) -> Done:
+    """Run ``lmc`` with arguments, or a Python file, in ``folder``; ``path`` is where modules are found as well."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    places = [str(each) for each in path]
+    with tempfile.TemporaryDirectory() as written:
+        outputs = [Path(written, name) for name in ("out", "err")]
+        process = context.Process(target=_begin, args=(words, folder, places, {**os.environ, **environment}, outputs))
+        process.start()
+        process.join(SECONDS)
+        process.kill()
+        process.join()
+        return Done(process.exitcode, *(output.read_text(encoding="utf-8") for output in outputs))
+
+
+def _begin(words: list[str], folder: Path, path: list[str], environment: dict[str, str], outputs: list[Path]) -> None:
+    for number, output in enumerate(outputs, 1):
+        file = os.open(output, os.O_WRONLY | os.O_CREAT)
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.update(environment)
+    sys.argv = words
+    if words[0] == "lmc":
+        from lmc.cli.app import main
+
+        sys.path[:0] = path
+        main()
+    else:
+        sys.path[:0] = [str(Path(words[0]).parent), *path]
+        runpy.run_path(words[0], run_name="__main__")
