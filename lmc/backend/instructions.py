@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lmc.backend.plan import Body, Instruction
+from lmc.ir.analysis.ordering import Objects, objects_of, waits_of
 from lmc.ir.core import Block, Op
 from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
-from lmc.ir.ordering import Objects, objects_of, waits_of
 
 
 def instructions_of(block: Block) -> tuple[Instruction, ...]:

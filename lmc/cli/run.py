@@ -22,9 +22,9 @@ from lmc.cli.options import (
     Timeout,
 )
 from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec
-from lmc.cli.progress import show_progress
-from lmc.cli.rows_file import RowsFile, is_stream, record_path
-from lmc.cli.sink import RowsStream, Sink, check_distinct, profile_file
+from lmc.cli.results.progress import show_progress
+from lmc.cli.results.rows_file import RowsFile, is_stream, record_path
+from lmc.cli.results.sink import RowsStream, Sink, check_distinct, profile_file
 
 FAILURE = 1
 

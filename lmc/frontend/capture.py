@@ -53,7 +53,7 @@ from lmc.frontend.source.files import Unsupported
 from lmc.frontend.source.functions import Definition, definition_of
 from lmc.frontend.source.region_ids import with_region_ids
 from lmc.frontend.tools.reachability import changeable
-from lmc.ir.analysis import called_hosts
+from lmc.ir.analysis.dependences import called_hosts
 from lmc.ir.builder import Builder
 from lmc.ir.builtins import structure
 from lmc.ir.builtins.live import hosts_of

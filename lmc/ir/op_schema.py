@@ -1,6 +1,6 @@
 """The schema of an op class, computed once: the fields' order, kinds, defaults and attribute types.
 
-Printer, parser, verifier and ``structurally_equal`` read ops through this, so none of them knows any single op.
+Printer, parser and verifier read ops through this, so none of them knows any single op.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lmc.ir.analysis.ordering import objects_of, uses
 from lmc.ir.core import Attribute, Block, Effect, Op, Value, walk
 from lmc.ir.dialects.core_ops import PyCallOp
 from lmc.ir.dialects.region_ops import ConditionOp, LoopOp, MapOp, TryOp, YieldOp, guarded_ops
 from lmc.ir.dialects.regions import RegionOp, is_local, is_write
 from lmc.ir.ids import each_round_id
-from lmc.ir.ordering import objects_of, uses
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import INT, ListType, holds_context, list_of
 from lmc.passes.analysis.kv_hints import without_hints
@@ -120,7 +120,7 @@ class Collection:
 class KnownLists:
     """Facts about the lists of a function: those that may change while it runs, and their users.
 
-    ``local`` are the values that may be objects of this run (``lmc.ir.ordering.Objects``).
+    ``local`` are the values that may be objects of this run (``lmc.ir.analysis.ordering.Objects``).
     """
 
     changing: AbstractSet[Value]

@@ -8,12 +8,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
+from lmc.ir.analysis.ordering import objects_of
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.dialects.core_ops import BeginOp, EndOp, ExtendOp, PrefillOp, SampleOp
 from lmc.ir.dialects.region_ops import LoopOp
 from lmc.ir.dialects.regions import RegionOp, has_id
 from lmc.ir.errors import InputError, Location
-from lmc.ir.ordering import objects_of
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX, holds_context
 from lmc.passes.analysis.context_lengths import ContextLengths

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
 
+from lmc.ir.analysis.ordering import objects_of, uses, waits_of
 from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.dialects.cache_hints import FreeOp, KeepOp
 from lmc.ir.dialects.core_ops import GenOp, HostCallOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.errors import InputError, Location
-from lmc.ir.ordering import objects_of, uses, waits_of
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
 from lmc.ir.verify.cache_hint_rules import uses_cache

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lmc.ir.analysis import PathCosts, earliest_starts, last_end, longest_paths
+from lmc.ir.analysis.dependences import PathCosts, earliest_starts, last_end, longest_paths
+from lmc.ir.analysis.ordering import Objects, objects_of, uses, waits_of
 from lmc.ir.core import Block, Effect, Op, walk
 from lmc.ir.dialects.core_ops import PrefillOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, guarded_ops
 from lmc.ir.dialects.regions import RegionOp, is_write
 from lmc.ir.errors import InputError
-from lmc.ir.ordering import Objects, objects_of, uses, waits_of
 from lmc.ir.rewriter import with_regions
 from lmc.ir.types import CTX
 from lmc.ir.wording import with_count
@@ -30,7 +30,7 @@ class ExpectedTokens:
 
     A generation without an expectation counts as one that is never reached. A conditional has the mean of its arms,
     the longer one if their probability is unknown; a loop its rounds, one if their number is unknown; elements of
-    a map or a race run at the same time. ``objects`` are those of ``lmc.ir.ordering.waits_of``.
+    a map or a race run at the same time. ``objects`` are those of ``lmc.ir.analysis.ordering.waits_of``.
     """
 
     def __init__(self, objects: Objects) -> None:
@@ -83,7 +83,7 @@ def limited_rounds(
     width: int,
     urgency: Sequence[float] | None = None,
 ) -> list[int]:
-    """As ``lmc.ir.analysis.earliest_starts`` where at most ``width`` requests begin in a round.
+    """As ``lmc.ir.analysis.dependences.earliest_starts`` where at most ``width`` requests begin in a round.
 
     List scheduling: of the calls that are ready, those with the longest way to the end go first (Graham 1969, Hu 1961):
     in rounds, or by ``urgency``. One call of more than ``width`` requests has a round of its own.

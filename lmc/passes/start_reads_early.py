@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lmc.ir.analysis.ordering import objects_of
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.dialects.core_ops import HostCallOp
 from lmc.ir.dialects.region_ops import CondOp, TryOp
 from lmc.ir.dialects.regions import RegionOp, has_id
 from lmc.ir.module import Module
-from lmc.ir.ordering import objects_of
 from lmc.ir.rewriter import with_regions
 from lmc.ir.semantics.speculation import CallAhead, calls_ahead
 from lmc.passes.analysis.liveness import exposed_values, touches

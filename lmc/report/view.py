@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lmc.ir.analysis import called_hosts
+from lmc.ir.analysis.dependences import called_hosts
 from lmc.ir.core import Op, walk
 from lmc.ir.dialects.core_ops import PrefillOp
 from lmc.ir.module import Module

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import count
 
 from lmc.backend.plan import Body, Instruction, Plan
+from lmc.ir.analysis.ordering import Objects, objects_of, uses
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Effect, Op, Value, walk
 from lmc.ir.dialects.core_ops import AssumeOp, FreeOp, HostCallOp, KeepOp, PrefillOp, SamplingOp, SelectOp
 from lmc.ir.dialects.regions import RegionOp
-from lmc.ir.ordering import Objects, objects_of, uses
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics.speculation import EarlyStart, early_starts
 from lmc.ir.types import holds_context

@@ -17,10 +17,10 @@ from lmc.backend.lower import lower
 from lmc.backend.plan import Argument, Body, Condition, Fields, Frozen, Items, JsonClass, Leaf, NodeRef, Plan, PlanError
 from lmc.ir.core import Op, op_class, op_names
 from lmc.ir.engine.target import Target
-from lmc.ir.equality import structurally_equal
 from lmc.ir.module import Module
 from lmc.ir.verify.verifier import MAX_REGION_DEPTH
 from tests.backend.programs import FLOW, JUDGE, TOOLS, plan_of
+from tests.equality import structurally_equal
 from tests.module_strategies import modules
 
 PROGRAMS = pytest.mark.parametrize("text", [JUDGE, TOOLS, FLOW], ids=["judge", "tools", "flow"])

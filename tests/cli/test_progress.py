@@ -7,9 +7,9 @@ import time
 import pytest
 from rich.console import Console
 
-from lmc.cli import progress
-from lmc.cli.failures import Failures
-from lmc.cli.progress import Lines
+from lmc.cli.results import progress
+from lmc.cli.results.failures import Failures
+from lmc.cli.results.progress import Lines
 from lmc.driver import InputError, Usage
 
 USAGE = Usage(prompt_tokens=3_000, cached_tokens=2_250, generated_tokens=40, calls=2)

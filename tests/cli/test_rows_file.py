@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from lmc.cli.rows_file import RowsFile, is_stream
+from lmc.cli.results.rows_file import RowsFile, is_stream
 from lmc.driver import LmcError, RunRecord, UsageError
 
 RECORD = RunRecord("judge", {"judge": "1"}, "toy", "2", {"seed": 0}, {"strict": "4"}, "rows.jsonl", "3")

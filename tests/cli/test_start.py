@@ -39,7 +39,7 @@ def lmc(*arguments: str, module: str, name: str = "SIGINT", before: str = "defau
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("module", ["lmc.cli.app", "lmc.cli.sink"])
+@pytest.mark.parametrize("module", ["lmc.cli.app", "lmc.cli.results.sink"])
 def test_ctrl_c_while_the_command_is_imported(module: str):
     done = lmc("--help", module=module)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -6,10 +6,10 @@ from lmc.driver.compile.compiled import summary, summary_text
 from lmc.driver.saved.artifacts import module_text, plan_text
 from lmc.driver.targets.registry import load_tokenizer
 from lmc.ir.engine.target import Target
-from lmc.ir.equality import structurally_equal
 from lmc.ir.text.parser import parse
 from lmc.passes.pipelines import PipelineOptions
 from tests.driver import programs
+from tests.equality import structurally_equal
 
 TOY = Target("toy")
 TOKENIZER = load_tokenizer(TOY)

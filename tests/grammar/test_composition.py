@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from lmc.grammar.index import indexing
 from lmc.grammar.index.index import COLUMN, END, NEVER
 from lmc.grammar.index.indexing import TransitionTable, byte_columns, token_table
-from lmc.grammar.index.trie import Trie
 from lmc.grammar.native.library import library
+from lmc.grammar.vocabulary.trie import Trie
 from lmc.ir.errors import ConstraintError
 from tests.grammar.token_cases import byte_tokens, funnel_rows, random_rows
 

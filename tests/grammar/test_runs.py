@@ -10,8 +10,8 @@ from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import ALL_BYTES, Node
 from lmc.grammar.automata.runs import UNBOUNDED, counted, group_bits, groups_inside, may_run, run_of
-from lmc.grammar.index.trie import Trie
 from lmc.grammar.native.library import library
+from lmc.grammar.vocabulary.trie import Trie
 from tests.grammar.token_cases import arranged, bits, byte_tokens, letters
 
 needs_compiler = pytest.mark.skipif(library() is None, reason="no C compiler")

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.grammar.automata.automaton import Automaton
-from lmc.grammar.index import trie as tries
-from lmc.grammar.index.trie import Trie
 from lmc.grammar.native.library import library
+from lmc.grammar.vocabulary import trie as tries
+from lmc.grammar.vocabulary.trie import Trie
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from tests.grammar.token_cases import automata, bits, byte_tokens, lower_case, vocabularies
 

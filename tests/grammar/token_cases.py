@@ -14,7 +14,7 @@ from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.index.index import TokenIndex
-from lmc.grammar.index.trie import packed
+from lmc.grammar.vocabulary.trie import packed
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 
 # Letters of one, two and three bytes that share bytes, and a byte that never begins a character.

@@ -7,7 +7,7 @@ import networkx
 import pytest
 from hypothesis import given
 
-from lmc.ir.analysis import (
+from lmc.ir.analysis.dependences import (
     critical_path,
     dependence_graph,
     dominator_tree,
@@ -20,13 +20,13 @@ from lmc.ir.analysis import (
     prefix_forest,
     waves,
 )
+from lmc.ir.analysis.ordering import uses
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.dialects.core_ops import ConcatOp, ContextOp, ExtendOp, GenOp, HostCallOp, ReturnOp
 from lmc.ir.dialects.region_ops import CondOp
 from lmc.ir.dialects.regions import effects_of
 from lmc.ir.module import Module
-from lmc.ir.ordering import uses
 from lmc.ir.text.parser import parse, parse_verified
 from lmc.ir.types import CTX, TEXT
 from tests.ir.region_ops import MapOp, YieldOp, make

@@ -2,10 +2,10 @@
 
 import pytest
 
+from lmc.ir.analysis.ordering import NO_OBJECTS, objects_of
 from lmc.ir.core import Value, walk
 from lmc.ir.dialects.core_ops import HostCallOp
 from lmc.ir.dialects.regions import RegionOp
-from lmc.ir.ordering import NO_OBJECTS, objects_of
 from lmc.ir.semantics.speculation import CallAhead, calls_ahead, early_starts
 from lmc.ir.text.parser import parse_verified
 

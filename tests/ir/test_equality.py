@@ -8,11 +8,11 @@ from hypothesis import given
 
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.dialects.core_ops import AssumeOp, GenOp, HostCallOp
-from lmc.ir.equality import op_key, structurally_equal
 from lmc.ir.module import Module
 from lmc.ir.op_schema import exact_key, is_attribute, layout_of
 from lmc.ir.text.parser import parse
 from lmc.ir.types import INT
+from tests.equality import op_key, structurally_equal
 from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
 from tests.ir.test_printer import EVERY_OP
 from tests.module_strategies import modules

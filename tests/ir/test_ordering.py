@@ -1,5 +1,5 @@
+from lmc.ir.analysis.ordering import objects_of, waits_of
 from lmc.ir.dialects.region_ops import LoopOp
-from lmc.ir.ordering import objects_of, waits_of
 from lmc.ir.text.parser import parse, parse_verified
 from tests.backend.programs import JUDGE, TOOLS
 from tests.ir.breaks import BREAK

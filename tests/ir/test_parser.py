@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from lmc.ir.builder import Builder
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import ContextOp, ExtendOp, GenOp, ReturnOp
-from lmc.ir.equality import structurally_equal
 from lmc.ir.errors import Location, ParseError, VerifyError
 from lmc.ir.module import Function, Module, print_module
 from lmc.ir.text.parser import MAX_BYTES, MAX_NESTING, parse, parse_verified
 from lmc.ir.types import CTX, TEXT
 from lmc.ir.verify.verifier import verify
+from tests.equality import structurally_equal
 from tests.ir.test_printer import EVERY_OP
 from tests.module_strategies import modules
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Value, op_names
 from lmc.ir.dialects.core_ops import AssumeOp, ContextOp, ExtendOp, HostCallOp, PyCallOp, ReturnOp
-from lmc.ir.equality import structurally_equal
 from lmc.ir.errors import Location
 from lmc.ir.module import Function, Module, print_module
 from lmc.ir.printer import is_word, print_attribute, print_op, print_string, print_type, print_value
 from lmc.ir.text.parser import parse
 from lmc.ir.types import CTX, INT, TEXT, json_of, list_of
 from lmc.ir.verify.verifier import verify
+from tests.equality import structurally_equal
 from tests.ir.region_ops import BothOp, YieldOp, make
 from tests.module_strategies import modules
 from tests.project.layers import REPOSITORY

@@ -4,14 +4,14 @@ import time
 
 import pytest
 
-from lmc.ir.analysis import critical_path, prefix_forest
+from lmc.ir.analysis.dependences import critical_path, prefix_forest
+from lmc.ir.analysis.ordering import waits_of
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Effect, Value, op_class, op_names
 from lmc.ir.dialects.core_ops import ConcatOp, GenOp, HostCallOp
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, YieldOp
 from lmc.ir.dialects.regions import RegionOp, effects_of, is_write, may_leave
 from lmc.ir.module import Module, print_module
-from lmc.ir.ordering import waits_of
 from lmc.ir.text.parser import parse
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT
 from lmc.ir.verify.verifier import MAX_REGION_DEPTH, verify

@@ -8,12 +8,12 @@ from hypothesis import given
 from lmc.ir.builder import Builder
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.dialects.core_ops import ConcatOp, ContextOp, ExtendOp, PyCallOp, ReturnOp
-from lmc.ir.equality import op_key, structurally_equal
 from lmc.ir.module import Function, Module
 from lmc.ir.rewriter import Rewriter, names_in, rewrite, with_regions
 from lmc.ir.text.parser import parse
 from lmc.ir.types import ANY, CTX, TEXT
 from lmc.ir.verify.verifier import verify
+from tests.equality import op_key, structurally_equal
 from tests.ir.region_ops import BothOp, MapOp, YieldOp, make
 from tests.module_strategies import modules
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.analysis import earliest_starts
+from lmc.ir.analysis.dependences import earliest_starts
+from lmc.ir.analysis.ordering import objects_of, waits_of
 from lmc.ir.core import Op
 from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.dialects.region_ops import CondOp, LoopOp
 from lmc.ir.dialects.regions import is_write
 from lmc.ir.errors import ParseError
 from lmc.ir.module import Module
-from lmc.ir.ordering import objects_of, waits_of
 from lmc.ir.rewriter import Rewriter, rewrite
 from lmc.ir.text.parser import parse_verified
 from lmc.passes import PassContext, PassManager, parse_pipeline

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from lmc.ir.analysis.ordering import objects_of
 from lmc.ir.core import Block, Op, walk
 from lmc.ir.dialects.core_ops import HostCallOp
 from lmc.ir.dialects.region_ops import CondOp
-from lmc.ir.ordering import objects_of
 from lmc.ir.semantics.speculation import early_starts, is_marked
 from lmc.ir.text.parser import parse_verified
 from lmc.passes.base import PassContext

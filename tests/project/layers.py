@@ -60,12 +60,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "handles",
         "interpret",
     ),
-    "lmc.ir": ("tokens", "engine", "builtins", "dialects", "verify", "text", "semantics"),
+    "lmc.ir": ("tokens", "engine", "builtins", "dialects", "analysis", "verify", "text", "semantics"),
+    "lmc.grammar": ("native", "automata", "vocabulary", "index", "regex", "schema", "context_free", "classes"),
     "lmc.cache": ("batch_order", "simulation"),
     "lmc.passes": ("analysis", "canonicalize"),
     "lmc.backend": ("json", "schedule"),
     "lmc.report": ("analysis", "forms"),
     "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands"),
+    "lmc.cli": ("results",),
     "lmc.runtime": ("hints", "kernels", "local", "server"),
 }
 

@@ -24,11 +24,11 @@ from lmc.cli.app import app
 from lmc.ir.core import Block, op_class, op_names, walk
 from lmc.ir.dialects.core_ops import UnreachableOp
 from lmc.ir.dialects.regions import RegionOp
-from lmc.ir.equality import structurally_equal
 from lmc.ir.module import Function, print_module
 from lmc.ir.op_schema import layout_of
 from lmc.ir.text.parser import parse
 from lmc.passes.pipelines import PASSES, PIPELINES, describe_passes, parse_pipeline
+from tests.equality import structurally_equal
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 from tests.report.browser.screenshots import GALLERY, gallery, names

@@ -2,6 +2,7 @@
 
 import graphlib
 import re
+from collections import Counter
 
 import pytest
 
@@ -65,6 +66,11 @@ def test_every_package_has_a_row_and_a_readme():
     assert {name for name in packages if owner(f"lmc.{name}", LAYERS) is None} == set()
     folders = {REPOSITORY / "lmc" / name for name in packages if (REPOSITORY / "lmc" / name).is_dir()}
     assert [folder.name for folder in sorted(folders) if not (folder / "README.md").is_file()] == []
+
+
+def test_no_folder_has_more_than_fifteen_modules():
+    folders = Counter(path.parent for path in (REPOSITORY / "lmc").rglob("*.py"))
+    assert {folder.relative_to(REPOSITORY).as_posix(): count for folder, count in folders.items() if count > 15} == {}
 
 
 def test_every_file_stands_in_the_map_of_a_readme():

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lmc.backend.plan import Plan
+from lmc.ir.analysis.ordering import uses
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.dialects.core_ops import BeginOp, ContextOp, ExtendOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.dialects.region_ops import CondOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.dialects.section_ops import SectionsOp
-from lmc.ir.ordering import uses
 from lmc.ir.types import CTX
 
 _LONG = 64

@@ -12,7 +12,7 @@ from lmc.driver.notebook import compiled_html
 from lmc.frontend.breaks import Break
 from lmc.frontend.program.variants import Captured
 from lmc.grammar.sharing import ConstraintCache
-from lmc.ir.analysis import called_hosts
+from lmc.ir.analysis.dependences import called_hosts
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Op, walk
 from lmc.ir.dialects.core_ops import PrefillOp

@@ -25,7 +25,7 @@ from lmc.frontend.language.messages import Message
 from lmc.frontend.machine.graph import UNKNOWN
 from lmc.frontend.program.function import AT_CAPTURE, LIBRARY
 from lmc.frontend.python.foreign import current
-from lmc.frontend.python.picking import one_of
+from lmc.frontend.python.items import one_of
 from lmc.frontend.source.functions import POLYFILLS
 from lmc.ir.errors import CaptureError
 from lmc.ir.types import TEXT

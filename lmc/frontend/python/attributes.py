@@ -17,8 +17,10 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import pydantic
+
 from lmc.frontend.emit import objects
-from lmc.frontend.emit.operands import class_of, describe, host_call
+from lmc.frontend.emit.operands import ANSWERS_ARE_SHARED, class_of, describe, host_call, pure, schema_of_value
 from lmc.frontend.emit.raising import raise_new
 from lmc.frontend.heap.cells import InstanceCell
 from lmc.frontend.heap.values import (
@@ -41,12 +43,14 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.language.binding import Bindable
 from lmc.frontend.program.guards import MISSING
-from lmc.frontend.python import foreign, run_attributes
+from lmc.frontend.python import foreign
 from lmc.frontend.python.foreign import delete_attribute, get_attribute, set_attribute
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.library import table
+from lmc.frontend.schemas.schemas import JsonSchema, schema_of
 from lmc.frontend.source.pure_types import is_standard_module
 from lmc.ir.core import Effect
+from lmc.ir.types import ANY, FLOAT, INT, TEXT, Type, json_of
 from lmc.ir.types import NONE as NONE_TYPE
 from lmc.ir.wording import with_article
 
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
     from lmc.frontend.machine.machine import Machine
 
 _BUILTIN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
+_VALUES: dict[Any, Type] = {str: TEXT, int: INT, float: FLOAT}
 ABSENT: Any = object()
 """The member of a class for a name that it does not have."""
 
@@ -91,7 +96,7 @@ def read(machine: Machine, owner: Abstract, name: str) -> Abstract:
     kind = class_of(machine, owner)
     if isinstance(owner, Symbol) and objects.is_object(machine, owner):
         return BoundMethod(name, owner)
-    found = run_attributes.read(machine, owner, name) if isinstance(owner, Symbol) else None
+    found = _of_run_value(machine, owner, name) if isinstance(owner, Symbol) else None
     if found is not None:
         return found
     if kind is not None:
@@ -579,3 +584,76 @@ def remove(machine: Machine, owner: Abstract, name: str) -> None:
     names = tuple(each for each in cell.names if each != name)
     machine.state.put(owner.address, InstanceCell(cell.kind, names))
     machine.state.put((owner.address, name), UNBOUND)
+
+
+def _of_run_value(machine: Machine, owner: Symbol, name: str) -> Abstract | None:
+    """``owner.name`` where its class is one of the user's, or unknown; None for classes of Python's own."""
+    schema = schema_of_value(machine, owner)
+    if schema is not None and name in schema.attributes:
+        return _field(machine, owner, schema, name)
+    kind = class_known(machine, owner)
+    if kind is None:
+        return _in_run(machine, owner, name, Effect.WRITES)
+    if issubclass(kind, enum.Enum):
+        return _of_member(machine, owner, kind, name)
+    return None if is_standard_module(kind.__module__) else _of_run_object(machine, owner, kind, name)
+
+
+def class_known(machine: Machine, owner: Symbol) -> type | None:
+    """The class that ``owner`` has, where that is known: that of a schema as well."""
+    schema = schema_of_value(machine, owner)
+    if schema is not None and schema.attributes and isinstance(schema.kind, type):
+        return schema.kind
+    return class_of(machine, owner)
+
+
+def _field(machine: Machine, owner: Symbol, schema: JsonSchema, name: str) -> Abstract:
+    """A field of an answer. Once anything else may hold the object, it is read in order."""
+    part = schema.attributes[name]
+    origin = f"the attribute {name!r} of {owner.origin}"
+    if ANSWERS_ARE_SHARED in machine.written:
+        return host_call(machine, get_attribute, (owner, Const(name)), effect=Effect.READS, origin=origin)
+    machine.reads_answers = True
+    kind = part.type if part.kind is None else json_of(machine.graph.json_types.name(schema_of(part.kind)))
+    default = () if part.required else (Const(part.default),)
+    value = pure(machine, "field", (owner, Const(name), Const(part.key), *default), gives=kind, origin=origin)
+    # A whole number is one in JSON, whatever its class makes of it.
+    return pure(machine, "float", (value,)) if part.type == FLOAT else value
+
+
+def _of_member(machine: Machine, owner: Symbol, kind: type[enum.Enum], name: str) -> Abstract:
+    if name in ("name", "value", "_name_", "_value_"):
+        values = {type(member.value) for member in kind}
+        known = _VALUES.get(values.pop(), ANY) if len(values) == 1 else ANY
+        return host_call(
+            machine,
+            get_attribute,
+            (owner, Const(name)),
+            effect=Effect.PURE,
+            result_type=TEXT if "name" in name else known,
+            origin=f"the attribute {name!r} of {owner.origin}",
+        )
+    held = inspect.getattr_static(kind, name, ABSENT)
+    if isinstance(held, FunctionType) and not is_standard_module(held.__module__ or ""):
+        machine.graph.reads.add_attribute(kind, name, held)
+        return BoundMethod(Const(held), owner)
+    if isinstance(held, property) and held.fget is not None:
+        return machine.rules.call(Const(held.fget), [owner], {})
+    return _in_run(machine, owner, name, Effect.WRITES)
+
+
+def _of_run_object(machine: Machine, owner: Symbol, kind: type, name: str) -> Abstract:
+    """Data runs no code of the user's; methods are looked up in the run, where the object may hide them."""
+    held = inspect.getattr_static(kind, name, ABSENT)
+    plain = isinstance(inspect.getattr_static(kind, "__getattribute__"), WrapperDescriptorType)
+    own_hook = inspect.getattr_static(kind, "__getattr__", None)
+    hooked = own_hook is not None and own_hook is not pydantic.BaseModel.__dict__.get("__getattr__")
+    data = held is ABSENT or isinstance(held, FunctionType | MemberDescriptorType | GetSetDescriptorType)
+    data = data or not hasattr(type(held), "__get__")
+    effect = Effect.READS if plain and data and not hooked else Effect.WRITES
+    return _in_run(machine, owner, name, effect)
+
+
+def _in_run(machine: Machine, owner: Symbol, name: str, effect: Effect) -> Symbol:
+    origin = f"the attribute {name!r} of {owner.origin}"
+    return host_call(machine, get_attribute, (owner, Const(name)), effect=effect, origin=origin)

@@ -33,10 +33,10 @@ from lmc.frontend.heap.values import (
 )
 from lmc.frontend.machine.exits import NORMAL, Exit, Left, Way
 from lmc.frontend.python.classes import ordering_keys
+from lmc.frontend.python.items import are_numbered, one_of
 from lmc.frontend.python.iteration import Counted, items_in_any_order, items_of, known_items
 from lmc.frontend.python.library import polyfills
 from lmc.frontend.python.operators import binary, run_now, truth
-from lmc.frontend.python.picking import are_numbered, one_of
 from lmc.frontend.source.nondeterminism import has_one_order
 from lmc.ir.core import Block, Effect, walk
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type, list_of

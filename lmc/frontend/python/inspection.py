@@ -33,7 +33,7 @@ from lmc.frontend.heap.values import (
     Union,
     View,
 )
-from lmc.frontend.python import attributes, run_attributes
+from lmc.frontend.python import attributes
 from lmc.frontend.python.operators import binary, run_now, truth
 from lmc.frontend.source.pure_types import is_standard_module
 from lmc.ir.core import Effect
@@ -99,7 +99,7 @@ def is_instance(machine: Machine, value: Abstract, kinds: Abstract) -> Abstract:
     if isinstance(value, Union | Poison | Unbound):
         return machine.cases(value, lambda one: is_instance(machine, one, kinds))
     wanted = _classes(machine, kinds)
-    found = run_attributes.class_known(machine, value) if isinstance(value, Symbol) else class_of(machine, value)
+    found = attributes.class_known(machine, value) if isinstance(value, Symbol) else class_of(machine, value)
     if isinstance(value, Function):
         found = type(is_instance)
     if wanted is None:
@@ -195,7 +195,7 @@ def type_of(machine: Machine, *given: Abstract) -> Abstract:
         return machine.cases(value, lambda one: type_of(machine, one))
     found = class_of(machine, value) if len(given) == 1 else None
     if len(given) == 1 and isinstance(value, Symbol):
-        found = run_attributes.class_known(machine, value)
+        found = attributes.class_known(machine, value)
     if found is not None:
         return Const(found)
     if len(given) != 1 or not isinstance(value, Raised | Symbol):

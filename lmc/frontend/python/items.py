@@ -1,4 +1,7 @@
-"""``owner[key]``, read, set and deleted, and how dicts and sets of the program's are made."""
+"""``owner[key]``, read, set and deleted, and how dicts and sets of the program's are made.
+
+Handles and functions are no values of a run: a number or key that only the run knows picks one of them by conditions.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import inspect
 import operator
 from collections.abc import Callable, Sequence
 from functools import reduce
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from lmc.frontend.control.conditions import common
@@ -21,12 +25,24 @@ from lmc.frontend.emit.operands import (
     text_symbol,
 )
 from lmc.frontend.emit.raising import raise_new
-from lmc.frontend.heap.cells import Cell, DictCell, GrownCell, ListCell
+from lmc.frontend.heap.cells import (
+    BranchArrayCell,
+    BranchesCell,
+    Cell,
+    DictCell,
+    GrownCell,
+    HandleCell,
+    InstanceCell,
+    ListCell,
+)
 from lmc.frontend.heap.values import (
     NONE,
     Abstract,
+    BoundMethod,
     Concat,
     Const,
+    Function,
+    Partial,
     Poison,
     Ref,
     Slice,
@@ -35,19 +51,23 @@ from lmc.frontend.heap.values import (
     Unbound,
     Union,
     is_literal,
+    parts_of,
 )
+from lmc.frontend.language.binding import Bindable
 from lmc.frontend.machine.budget import MAX_COPIED, MAX_UNION
 from lmc.frontend.python import foreign
 from lmc.frontend.python.iteration import known_items
 from lmc.frontend.python.operators import run_now
-from lmc.frontend.python.picking import FUNCTIONS, by_key, picked, stays_apart
 from lmc.frontend.source.pure_types import is_standard_module
 from lmc.ir.core import Effect
-from lmc.ir.types import ANY, ListType
+from lmc.ir.types import ANY, BOOL, INT, ListType
 from lmc.ir.types import NONE as NONE_TYPE
 
 if TYPE_CHECKING:
     from lmc.frontend.machine.machine import Machine
+
+_HANDLES = (HandleCell, BranchesCell, BranchArrayCell)
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, Bindable)
 
 
 def get_item(machine: Machine, owner: Abstract, key: Abstract) -> Abstract:
@@ -89,7 +109,7 @@ def by_value(machine: Machine, value: Const) -> Abstract:
     if not (is_dict or type(held) in (list, tuple)) or not 0 < len(held) <= MAX_COPIED:
         return value
     parts = list(held.values()) if is_dict else held
-    functions = len(held) <= MAX_UNION and all(isinstance(part, FUNCTIONS) for part in parts)
+    functions = len(held) <= MAX_UNION and all(isinstance(part, _FUNCTIONS) for part in parts)
     known = is_dict and not all(map(is_literal, held))
     if known or not (functions or all(map(is_literal, parts))) or foreign.is_changed(machine, held):
         return value
@@ -425,3 +445,57 @@ def keyword_arguments(machine: Machine, given: Abstract) -> list[tuple[str, Abst
     if not all(type(key) is str for key, _ in pairs):
         raise machine.stop("`**` takes a dict whose keys are not all texts", "use texts as keys")
     return pairs
+
+
+def holds_handles(machine: Machine, items: Sequence[Abstract], kinds: tuple[type[Cell], ...] = _HANDLES) -> bool:
+    """Return whether handles, or objects of other ``kinds``, are among ``items``, or in tuples of them."""
+    return any(
+        holds_handles(machine, parts_of(item), kinds)
+        if isinstance(item, Tuple | Union)
+        else isinstance(machine.cell(item), kinds)
+        for item in items
+    )
+
+
+def are_numbered(machine: Machine, items: Sequence[Abstract]) -> bool:
+    """Return whether a number that only a run knows picks one of ``items``, which can't be values of the run."""
+    return holds_handles(machine, items, (*_HANDLES, InstanceCell))
+
+
+def holds_functions(items: Sequence[Abstract]) -> bool:
+    """Return whether functions are among ``items``: which one is called is then a case of its own."""
+    return any(
+        isinstance(item, Function | BoundMethod | Partial)
+        or (isinstance(item, Const) and isinstance(item.value, _FUNCTIONS))
+        for item in items
+    )
+
+
+def stays_apart(machine: Machine, items: Sequence[Abstract]) -> bool:
+    """Return whether a container of ``items`` is no object of the run: one of them is picked by a condition."""
+    few = len(items) <= MAX_UNION and (holds_functions(items) or are_numbered(machine, items))
+    return few or holds_handles(machine, items)
+
+
+def by_key(machine: Machine, keys: Sequence[Any], values: Sequence[Abstract], key: Symbol) -> Abstract:
+    """The value at ``key`` of a dict, which is one of its keys."""
+    parts = [Const(part) for number, known in enumerate(keys) for part in (known, number)]
+    table = pure(machine, "dict", parts, raises=False)
+    return one_of(machine, values, pure(machine, "getitem", (table, key), gives=INT))
+
+
+def picked(machine: Machine, items: Sequence[Abstract], key: Abstract, kind: str = "list") -> Abstract:
+    """``items[key]`` of a list or tuple; a run raises what Python does where there is none."""
+    numbers = pure(machine, kind, [Const(number) for number in range(len(items))], raises=False)
+    return one_of(machine, items, pure(machine, "getitem", (numbers, key)))
+
+
+def one_of(machine: Machine, items: Sequence[Abstract], index: Symbol) -> Abstract:
+    """The item at ``index``, which is one of their numbers."""
+    if not 0 < len(items) <= MAX_UNION:
+        raise machine.unsupported(f"one of {len(items)} states or objects, by a number that only a run knows")
+    value = items[-1]
+    for number in reversed(range(len(items) - 1)):
+        flag = pure(machine, "eq", (index, Const(number)), raises=False, gives=BOOL)
+        value = Union(flag, items[number], value)
+    return value

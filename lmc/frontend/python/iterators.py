@@ -25,10 +25,10 @@ from lmc.frontend.heap.values import (
     View,
     same,
 )
+from lmc.frontend.python.items import holds_handles
 from lmc.frontend.python.iteration import Counted, items_of, known_items, next_item, opened, over
 from lmc.frontend.python.library.polyfills import first, first_or_default
 from lmc.frontend.python.operators import binary, truth
-from lmc.frontend.python.picking import holds_handles
 
 if TYPE_CHECKING:
     from lmc.frontend.machine.machine import Machine

@@ -15,12 +15,11 @@ from lmc.frontend.heap.reach import current
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol, Tuple, Union, View, is_literal, same
 from lmc.frontend.python import object_methods
 from lmc.frontend.python.conversions import formatted, to_text
-from lmc.frontend.python.items import by_value, get_item, put, set_item
+from lmc.frontend.python.items import by_value, get_item, put, set_item, stays_apart
 from lmc.frontend.python.iteration import Counted, items_of, known_items
 from lmc.frontend.python.library import calls as library
 from lmc.frontend.python.library.table import find_method
 from lmc.frontend.python.operators import binary, is_harmless_symbol, run_now, truth
-from lmc.frontend.python.picking import stays_apart
 from lmc.frontend.source.nondeterminism import CAUSE, REMEDY, is_disordered
 from lmc.ir.builtins import builtins
 from lmc.ir.types import ANY, ListType, list_of

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from lmc.grammar.automata.automaton import MAX_STATES, Automaton
 from lmc.grammar.automata.dfa import ranges
 from lmc.grammar.index.index import COLUMN, END, NEVER, TokenIndex, smallest
-from lmc.grammar.index.trie import Ints, Trie
 from lmc.grammar.native.library import library
+from lmc.grammar.vocabulary.trie import Ints, Trie
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lmc.grammar.automata.automaton import DEAD, Automaton
 from lmc.grammar.index.index import TokenIndex
 from lmc.grammar.index.indexing import unwritable
-from lmc.grammar.index.trie import AllowedTokens, Trie, packed
+from lmc.grammar.vocabulary.trie import AllowedTokens, Trie, packed
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.errors import ConstraintError
 

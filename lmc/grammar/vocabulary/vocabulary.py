@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmc.grammar.index.trie import Trie
 from lmc.grammar.vocabulary.tokenizer_reading import (
     Encoder,
     TokenizerContent,
@@ -24,6 +23,7 @@ from lmc.grammar.vocabulary.tokenizer_reading import (
     read_folder,
     read_object,
 )
+from lmc.grammar.vocabulary.trie import Trie
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import ConstraintError
 

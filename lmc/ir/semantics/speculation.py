@@ -1,7 +1,7 @@
 """Host calls in regions that may start before it is known whether those run: which, with what, and after what.
 
 A call that starts early is speculative: if its branch is not taken, its result is dropped. So only calls
-that change nothing may start early, and none before what they must not overtake has ended (``lmc.ir.ordering``).
+that change nothing may start early, and none before what they must not overtake has ended (``analysis/ordering.py``).
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lmc.ir.analysis.ordering import Objects, Order
 from lmc.ir.core import Attribute, Block, Effect, Op, Value
 from lmc.ir.dialects.core_ops import HostCallOp
 from lmc.ir.dialects.region_ops import ConditionOp, CondOp, LoopOp, MapOp, TryOp
 from lmc.ir.dialects.regions import RegionOp, is_write
-from lmc.ir.ordering import Objects, Order
 
 IsWanted = Callable[[HostCallOp], bool]
 Round = tuple[int, ...]
@@ -80,7 +80,7 @@ class EarlyStart:
 def early_starts(ops: Sequence[Op], objects: Objects) -> list[EarlyStart]:
     """Return the calls marked ``early``, in the regions of a block's ops, that may start in this block.
 
-    ``objects`` are those of ``lmc.ir.ordering.waits_of``.
+    ``objects`` are those of ``lmc.ir.analysis.ordering.waits_of``.
     """
     order = Order(objects)
     found: list[EarlyStart] = []

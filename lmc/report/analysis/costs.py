@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lmc.backend.plan import Plan
-from lmc.ir.analysis import CriticalPath, critical_path
+from lmc.ir.analysis.dependences import CriticalPath, critical_path
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import PrefillOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.dialects.regions import RegionOp

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmc.ir.analysis.ordering import Objects, objects_of, waits_of
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.dialects.cache_hints import FreeOp, KeepOp
 from lmc.ir.dialects.core_ops import (
@@ -32,7 +33,6 @@ from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.dialects.section_ops import SectionsOp
 from lmc.ir.errors import Location
 from lmc.ir.module import Module
-from lmc.ir.ordering import Objects, objects_of, waits_of
 from lmc.ir.printer import print_op
 from lmc.ir.types import holds_context
 from lmc.report.model import Input, InputKind, Kind, OpNode, SourceLine

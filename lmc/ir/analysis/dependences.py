@@ -1,7 +1,7 @@
 """Dependence analyses of blocks: longest paths, critical path, waves, dominators, forest of prefixes.
 
 Passes use the functions over ``waits``, which has for each op of a block the indices of the ops it waits for
-(``lmc.ir.ordering``). Tools use networkx graphs of ops, and their exports as node-link JSON and GraphML.
+(``lmc.ir.analysis.ordering``). Tools use networkx graphs of ops, and their exports as node-link JSON and GraphML.
 
 Passes use no networkx graph because of its price: for 1,000 generations (``benchmarks/compile_time.py``) it takes 11 to
 21 ms where ``waits_of`` takes 5 to 9 ms, and importing networkx takes 0.13 s, as much as half of all passes. So the
@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from lmc.ir.analysis.ordering import Objects, objects_of, uses, waits_of
 from lmc.ir.core import Block, Effect, Op, Value, walk
 from lmc.ir.dialects.core_ops import HostCallOp
 from lmc.ir.dialects.regions import RegionOp, effects_of
-from lmc.ir.ordering import Objects, objects_of, uses, waits_of
 from lmc.ir.printer import print_op, print_string, print_value
 from lmc.ir.types import holds_context
 
@@ -122,7 +122,7 @@ def critical_path(block: Block, cost: Callable[[Op], float], objects: Objects | 
 
 
 def dependence_graph(block: Block, objects: Objects | None = None) -> OpGraph:
-    """The dependence DAG of a block: an edge from each op to the ops that must wait for it (``lmc.ir.ordering``).
+    """The dependence DAG of a block: an edge from each op to the ops that must wait for it (``ordering.py``).
 
     An op with regions is one node; its regions have graphs of their own, for which ``objects`` (see ``waits_of``)
     are ``graph.graph["objects"]`` of the graph around them.

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import IO
 
 from lmc import driver
-from lmc.cli.failures import Failures
 from lmc.cli.interrupts import Interrupts
 from lmc.cli.output import cannot_write, print_error, print_note, to_json, write_out
-from lmc.cli.progress import Progress
-from lmc.cli.rows_file import RowsFile
+from lmc.cli.results.failures import Failures
+from lmc.cli.results.progress import Progress
+from lmc.cli.results.rows_file import RowsFile
 from lmc.ir.wording import with_count
 
 Finished = tuple[int, "driver.Result", str]

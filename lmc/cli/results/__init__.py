@@ -1,0 +1,1 @@
+"""Results of ``lmc run``: rows, failures and progress."""

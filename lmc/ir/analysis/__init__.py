@@ -1,0 +1,1 @@
+"""Analyses of blocks: what an op waits for, and graphs of dependences."""
