@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 from lmc.backend.plan import Plan
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import SamplingOp
 from lmc.ir.engine.observing import Observable, Observer
-from lmc.ir.engine.planned import Place, Planned
+from lmc.ir.engine.planned import Place, Planned, new_run
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.errors import InputError, LmcError, located
 from lmc.ir.profile import Profile, Recording
@@ -45,9 +44,6 @@ class Limits:
     priority: int = 0
 
 
-_RUNS = count(1)
-
-
 class Resources:
     """The resources that the instances of a batch share, whatever their plans. Belongs to one event loop.
 
@@ -61,7 +57,7 @@ class Resources:
         if observer is not None and isinstance(engine, Observable):
             self._end_observing = engine.observe(observer.begin_steps())
         self.in_flight = InFlight(limits.requests)
-        self.run = next(_RUNS)
+        self.run = new_run()
         self.window = limits.requests
         self.request_timeout = limits.request_timeout
         self.priority = limits.priority

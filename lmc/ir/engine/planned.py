@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+_RUNS = itertools.count(1)
+
+
+def new_run() -> int:
+    """Return the number of a run: no other in this process has it."""
+    return next(_RUNS)
 
 
 @dataclass(frozen=True, slots=True)

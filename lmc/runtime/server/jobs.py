@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lmc.ir.engine.constraint_protocol import TokenConstraint
+from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import Generation, SamplingParams, TokenDelta, derive_seed
 
 _SEEDS = 1 << 64
@@ -12,10 +15,11 @@ _SEEDS = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class ClientLane:
-    """Whose job it is, as a number, and the priority of the request."""
+    """Whose job it is, as a number, and the priority of the request; ``place`` is that of a line in its batch."""
 
     number: int
     priority: int = 0
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,14 @@ class GenerationJob:
     seeds: tuple[int, ...]
     lane: ClientLane
     constraint: TokenConstraint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The whole answer of a request as JSON data, and the generations behind it."""
+
+    content: dict[str, Any]
+    found: Sequence[Generation]
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,6 @@ class _EngineTotals:
             ("lmc:engine_steps", "Steps of the engine.", totals.steps),
         ):
             yield CounterMetricFamily(name, meaning, value=value)
-        running = model.in_flight - model.waiting
+        running = model.in_flight + model.batched - model.waiting
         yield GaugeMetricFamily("lmc:num_requests_running", "Generations that run, at most.", value=running)
         yield GaugeMetricFamily("lmc:num_requests_waiting", "Generations beyond those.", value=model.waiting)

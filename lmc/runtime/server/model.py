@@ -51,6 +51,7 @@ class Model:
         self.prompts = Prompts(self.tokenizer, self.engine.info.context_length)
         self.texts = TokenTexts.of(self.tokenizer)
         self.in_flight = 0
+        self.batched = 0
         self._handles: dict[int, Handle[Any]] = {}
         self._compiling = asyncio.Semaphore(_COMPILERS)
 
@@ -91,13 +92,13 @@ class Model:
     async def generate(self, *jobs: GenerationJob) -> list[Generation]:
         """Return the generations of jobs, in their order. If this is cancelled, so are the jobs."""
         requests = _requests(jobs)
-        async with self._running(len(requests)):
+        async with self._running(len(requests), jobs[0].lane):
             return await self._all([self.engine.submit(each) for each in requests])
 
     async def stream(self, *jobs: GenerationJob) -> AsyncGenerator[Event]:
         """Yield the events of jobs as they come; choices count through all of them. Close it to cancel the jobs."""
         requests = _requests(jobs)
-        async with self._running(len(requests)):
+        async with self._running(len(requests), jobs[0].lane):
             events: asyncio.Queue[Event | BaseException] = asyncio.Queue()
             loop = asyncio.get_running_loop()
 
@@ -123,8 +124,10 @@ class Model:
 
     async def score(self, prompt: tuple[int, ...], continuations: Sequence[tuple[int, ...]], lane: ClientLane) -> Score:
         """Return the log-probabilities of continuations. If this is cancelled, so is the request."""
-        request = ScoreRequest(prompt, tuple(continuations), instance=lane.number, priority=lane.priority)
-        async with self._running(1):
+        request = ScoreRequest(
+            prompt, tuple(continuations), instance=lane.number, place=lane.place, priority=lane.priority
+        )
+        async with self._running(1, lane):
             (found,) = await self._all([self.engine.score(request)])
             return found
 
@@ -133,8 +136,8 @@ class Model:
         engine = self.engine
         if not isinstance(engine, PrefixCaching):
             raise ApiError("invalid", "this engine keeps no prefixes", "max_tokens")
-        async with self._running(1):
-            (pin,) = await self._all([engine.prefill(prompt, priority=lane.priority)])
+        async with self._running(1, lane):
+            (pin,) = await self._all([engine.prefill(prompt, lane.place, lane.priority)])
             engine.unpin(pin)
             return pin
 
@@ -164,8 +167,15 @@ class Model:
             self._handles.pop(id(handle), None)
 
     @asynccontextmanager
-    async def _running(self, count: int) -> AsyncGenerator[None]:
-        """Count jobs while they run. Raises ``ApiError`` where too many wait."""
+    async def _running(self, count: int, lane: ClientLane) -> AsyncGenerator[None]:
+        """Count jobs while they run. Raises ``ApiError`` where too many wait; lines of a batch are let in by it."""
+        if lane.place is not None:
+            self.batched += count
+            try:
+                yield
+            finally:
+                self.batched -= count
+            return
         if self.waiting + count > self.max_waiting and self.waiting:
             raise ApiError(
                 "busy",
@@ -188,6 +198,7 @@ def _requests(jobs: Sequence[GenerationJob]) -> list[Request]:
             seed=seed,
             constraint=job.constraint,
             instance=job.lane.number,
+            place=job.lane.place,
             priority=job.lane.priority,
             number=number,
         )

@@ -15,7 +15,7 @@ from lmc.ir.engine.protocol import Generation, TokenDelta
 from lmc.runtime.server.anthropic.form import failed, usage_of
 from lmc.runtime.server.errors import error_of
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
-from lmc.runtime.server.jobs import GenerationJob, seeds_of
+from lmc.runtime.server.jobs import Answered, ClientLane, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import check_model
 from lmc.runtime.server.parameters import Parameters, sampling_of
@@ -86,15 +86,15 @@ class Conversation(Parameters):
     system: str | list[TextBlock] | None = None
     output_config: OutputConfig | None = None
 
-    def prompt(self, model: Model) -> tuple[int, ...]:
-        """Return the prompt. A final message of the assistant is continued."""
+    def prompts(self, model: Model) -> list[tuple[int, ...]]:
+        """Return the prompt, as the only one. A final message of the assistant is continued."""
         check_model(model, self.model)
         system = _text(self.system or "")
         turns = [ChatTurn(each.role, _text(each.content)) for each in self.messages]
         if system:
             turns.insert(0, ChatTurn("system", system))
         try:
-            return model.prompts.chat(turns, goes_on=turns[-1].role == "assistant")
+            return [model.prompts.chat(turns, goes_on=turns[-1].role == "assistant")]
         except Exception as error:
             raise error_of(error, "messages") from error
 
@@ -109,9 +109,15 @@ class MessagesRequest(Conversation):
     top_p: float | None = None
     top_k: int | None = None
 
-    async def job(self, model: Model, request: Request) -> GenerationJob:
+    async def answer(self, model: Model, lane: ClientLane) -> Answered:
+        """Return the whole answer. Raises ``ApiError``."""
+        found = await _generated(model, await self.job(model, lane), self.max_tokens)
+        content = [{"type": "text", "text": found.text}] if found.text else []
+        return Answered(_message(model, content, usage_of(found), found), [found])
+
+    async def job(self, model: Model, lane: ClientLane) -> GenerationJob:
         """Return what the engine has to do. Raises ``ApiError``."""
-        prompt = self.prompt(model)
+        (prompt,) = self.prompts(model)
         sampling = sampling_of(
             max_tokens=max(self.max_tokens, 1),
             temperature=self.temperature,
@@ -123,7 +129,7 @@ class MessagesRequest(Conversation):
         constraint: TokenConstraint | None = None
         if self.output_config is not None and self.output_config.format is not None:
             constraint = await model.constraint("output_config.format", "schema", self.output_config.format.definition)
-        return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane_of(request), constraint)
+        return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane, constraint)
 
 
 def _text(content: str | list[TextBlock]) -> str:
@@ -157,19 +163,19 @@ def _stop_sequence(found: Generation) -> str | None:
 async def create_message(request: Request, body: MessagesRequest) -> Response:
     """Continue a conversation."""
     model = model_of(request)
-    job = await body.job(model, request)
     if body.stream:
+        job = await body.job(model, lane_of(request))
         return await EventStream.open(request, _events(request, model, job, body.max_tokens), failed)
-    found = await while_connected(request, _generated(model, job, body.max_tokens))
-    note_usage(request, [found])
-    content = [{"type": "text", "text": found.text}] if found.text else []
-    return JSONResponse(_message(model, content, usage_of(found), found))
+    answered = await while_connected(request, body.answer(model, lane_of(request)))
+    note_usage(request, answered.found)
+    return JSONResponse(answered.content)
 
 
 @router.post("/v1/messages/count_tokens")
 async def count_tokens(request: Request, body: Conversation) -> dict[str, int]:
     """Count the tokens of a conversation."""
-    return {"input_tokens": len(body.prompt(model_of(request)))}
+    (prompt,) = body.prompts(model_of(request))
+    return {"input_tokens": len(prompt)}
 
 
 async def _generated(model: Model, job: GenerationJob, max_tokens: int) -> Generation:

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from lmc.ir.engine.protocol import Generation, TokenDelta
 from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
-from lmc.runtime.server.jobs import GenerationJob, seeds_of
+from lmc.runtime.server.jobs import Answered, ClientLane, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Sampled, check_model
 from lmc.runtime.server.openai.form import FINISH, chat_logprobs, failed, usage_of
@@ -87,8 +87,22 @@ class ChatRequest(Sampled):
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
 
-    async def job(self, model: Model, request: Request) -> GenerationJob:
+    async def job(self, model: Model, lane: ClientLane) -> GenerationJob:
         """Return what the engine has to do. Raises ``ApiError``."""
+        (prompt,) = self.prompts(model)
+        most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        logprobs = (self.top_logprobs or 0) if self.logprobs else None
+        sampling = self.sampling(model, most, len(prompt), logprobs)
+        seeds = seeds_of(model.seed(self.seed), self.n or 1)
+        return GenerationJob(prompt, sampling, seeds, lane, await self.constraint(model))
+
+    async def answer(self, model: Model, lane: ClientLane) -> Answered:
+        """Return the whole answer. Raises ``ApiError``."""
+        found = await model.generate(await self.job(model, lane))
+        return Answered({**_head(model), "choices": _choices(model, found), "usage": usage_of(found)}, found)
+
+    def prompts(self, model: Model) -> list[tuple[int, ...]]:
+        """Return the prompt, as the only one. Raises ``ApiError``."""
         check_model(model, self.model)
         if self.top_logprobs is not None and not self.logprobs:
             raise refused("top_logprobs", "it needs logprobs")
@@ -100,33 +114,32 @@ class ChatRequest(Sampled):
         if not goes_on and self.add_generation_prompt is False:
             raise refused("add_generation_prompt", "an answer needs one, unless it continues the final message")
         try:
-            prompt = model.prompts.chat([each.message for each in self.messages], goes_on=goes_on)
+            return [model.prompts.chat([each.message for each in self.messages], goes_on=goes_on)]
         except Exception as error:
             raise error_of(error, "messages") from error
-        most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
-        logprobs = (self.top_logprobs or 0) if self.logprobs else None
-        sampling = self.sampling(model, most, len(prompt), logprobs)
-        seeds = seeds_of(model.seed(self.seed), self.n or 1)
-        return GenerationJob(prompt, sampling, seeds, lane_of(request), await self.constraint(model))
 
 
 @router.post("/v1/chat/completions")
 async def chat_completions(request: Request, body: ChatRequest) -> Response:
     """Continue a conversation."""
     model = model_of(request)
-    job = await body.job(model, request)
-    head: dict[str, Any] = {
+    if body.stream:
+        job = await body.job(model, lane_of(request))
+        head = {**_head(model), "object": "chat.completion.chunk"}
+        wants_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+        return await EventStream.open(request, _events(request, model, job, head, wants_usage=wants_usage), failed)
+    answered = await while_connected(request, body.answer(model, lane_of(request)))
+    note_usage(request, answered.found)
+    return JSONResponse(answered.content)
+
+
+def _head(model: Model) -> dict[str, Any]:
+    return {
         "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "object": "chat.completion.chunk" if body.stream else "chat.completion",
+        "object": "chat.completion",
         "created": model.now,
         "model": model.name,
     }
-    if body.stream:
-        wants_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-        return await EventStream.open(request, _events(request, model, job, head, wants_usage=wants_usage), failed)
-    found = await while_connected(request, model.generate(job))
-    note_usage(request, found)
-    return JSONResponse({**head, "choices": _choices(model, found), "usage": usage_of(found)})
 
 
 def _choices(model: Model, found: Sequence[Generation]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from lmc.ir.engine.protocol import Generation, TokenDelta, TokenLogprob
 from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
-from lmc.runtime.server.jobs import ClientLane, GenerationJob, seeds_of
+from lmc.runtime.server.jobs import Answered, ClientLane, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Sampled, check_model
 from lmc.runtime.server.openai.form import FINISH, failed, usage_of
@@ -41,6 +41,7 @@ class CompletionRequest(Sampled):
 
     def prompts(self, model: Model) -> list[tuple[int, ...]]:
         """Return the prompts as token ids. Raises ``ApiError``."""
+        check_model(model, self.model)
         given: list[Any] = [*self.prompt] if isinstance(self.prompt, list) else [self.prompt]
         if given and isinstance(given[0], int):
             given = [given]
@@ -50,6 +51,29 @@ class CompletionRequest(Sampled):
             return [model.prompts.raw(each) if isinstance(each, str) else model.ids(each) for each in given]
         except Exception as error:
             raise error_of(error, "prompt") from error
+
+    async def work(self, model: Model, lane: ClientLane) -> Completing:
+        """Return what the engine has to do. Raises ``ApiError``."""
+        if self.echo and self.logprobs:
+            raise refused(
+                "logprobs", "with echo it must be 0: the likeliest tokens at places of a prompt are not computed"
+            )
+        prompts = self.prompts(model)
+        constraint = await self.constraint(model)
+        seeds = seeds_of(model.seed(self.seed), self.n or 1)
+        most = _DEFAULT_MAX_TOKENS if self.max_tokens is None else max(self.max_tokens, 1)
+        if self.max_tokens is not None and self.max_tokens < 0:
+            raise refused("max_tokens", "it must be at least 0")
+        jobs = [
+            GenerationJob(prompt, self.sampling(model, most, len(prompt), self.logprobs), seeds, lane, constraint)
+            for prompt in prompts
+        ]
+        return Completing(model, self, lane, prompts, jobs)
+
+    async def answer(self, model: Model, lane: ClientLane) -> Answered:
+        """Return the whole answer. Raises ``ApiError``."""
+        found, choices = await (await self.work(model, lane)).results()
+        return Answered({**_head(model), "choices": choices, "usage": _usage(found, self.n or 1)}, found)
 
 
 @dataclass(frozen=True)
@@ -128,35 +152,23 @@ def logprobs_of(
 async def completions(request: Request, body: CompletionRequest) -> Response:
     """Continue or score raw text."""
     model = model_of(request)
-    check_model(model, body.model)
-    if body.echo and body.logprobs:
-        raise refused("logprobs", "with echo it must be 0: the likeliest tokens at places of a prompt are not computed")
-    if body.max_tokens == 0 and body.stream:
-        raise refused("stream", "nothing is generated")
-    prompts = body.prompts(model)
-    constraint = await body.constraint(model)
-    seeds = seeds_of(model.seed(body.seed), body.n or 1)
-    most = _DEFAULT_MAX_TOKENS if body.max_tokens is None else max(body.max_tokens, 1)
-    if body.max_tokens is not None and body.max_tokens < 0:
-        raise refused("max_tokens", "it must be at least 0")
-    jobs = [
-        GenerationJob(
-            prompt, body.sampling(model, most, len(prompt), body.logprobs), seeds, lane_of(request), constraint
-        )
-        for prompt in prompts
-    ]
-    work = Completing(model, body, lane_of(request), prompts, jobs)
-    head = {
+    if body.stream:
+        if body.max_tokens == 0:
+            raise refused("stream", "nothing is generated")
+        work = await body.work(model, lane_of(request))
+        return await EventStream.open(request, _events(request, work, _head(model)), failed)
+    answered = await while_connected(request, body.answer(model, lane_of(request)))
+    note_usage(request, answered.found)
+    return JSONResponse(answered.content)
+
+
+def _head(model: Model) -> dict[str, Any]:
+    return {
         "id": f"cmpl-{uuid.uuid4().hex}",
         "object": "text_completion",
         "created": model.now,
         "model": model.name,
     }
-    if body.stream:
-        return await EventStream.open(request, _events(request, work, head), failed)
-    found, choices = await while_connected(request, work.results())
-    note_usage(request, found)
-    return JSONResponse({**head, "choices": choices, "usage": _usage(found, len(seeds))})
 
 
 def _usage(found: Sequence[Generation], choices: int) -> dict[str, Any]:
