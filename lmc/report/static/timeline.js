@@ -1,6 +1,6 @@
 /**
  * Requests by time: those of the plan on the clock of the simulation, and below them those of a run, with its tools.
- * A drag selects the ops of a time.
+ * A drag selects the ops of a time. The canvas is as large as the window, and shows a part of the time and of the lanes.
  */
 
 /** The height of a lane: it grows as far as all lanes are in view. */
@@ -9,10 +9,11 @@ const LANE = 12;
 const LEAST_LANE = 3;
 const HEADING = 16;
 const HIGHEST_LANE = 28;
-/** A lane of this height has room for words. */
-const WORDY_LANE = 16;
-/** The colour of words on a decode bar, which is light in both themes. */
-const DARK_ON_DECODE = "#16181d";
+/** A lane of this height has room for words. Lanes that are lower grow up to it with the time that is zoomed in. */
+const WORDY_LANE = 18;
+const MOST_ZOOM = 1e5;
+/** The colours of words on bars that have room for them. @type {Record<string, string>} */
+const ON_BARS = { decode: "on-decode", tool: "on-tool" };
 const LEFT = 70;
 /** The reasons for which a request waits. @type {Record<string, string>} */
 const WAITS = {
@@ -46,7 +47,11 @@ class Timeline {
     this.session = session;
     this.box = byId("timeline");
     this.canvas = /** @type {HTMLCanvasElement} */ (this.box.querySelector("canvas"));
+    /** As high as all lanes: the box scrolls it below the canvas. */
+    this.content = /** @type {HTMLElement} */ (this.canvas.parentElement);
     this.end = 0;
+    /** The part of the time that is shown. */
+    this.shown = { from: 0, to: 0 };
     this.chosen = -1;
     /** @type {Entry[]} */
     this.entries = [];
@@ -64,6 +69,7 @@ class Timeline {
     this.load(plan, run);
     session.on(["selection", "theme"], () => this.draw());
     new ResizeObserver(() => this.draw()).observe(this.box);
+    this.box.addEventListener("scroll", () => this.draw());
     this.listen();
   }
 
@@ -72,7 +78,9 @@ class Timeline {
    * @param {lmc.MeasuredRun | null | undefined} run
    */
   load(plan, run) {
+    const isWhole = this.shown.to - this.shown.from >= this.end;
     this.end = Math.max(plan?.predicted_seconds ?? 0, run?.seconds ?? 0) || 1;
+    if (isWhole || this.shown.to > this.end) this.shown = { from: 0, to: this.end };
     this.chosen = -1;
     this.brushed = undefined;
     this.entries = [];
@@ -130,7 +138,7 @@ class Timeline {
     const whose = typeof row === "number" ? `row ${row}` : "all rows";
     const kind = request.kind === "generate" ? "" : ` (${request.kind})`;
     const text = `measured: ${request.id}${kind}, ${whose}: ${times.join(", ")}; ${words.join(", ")}`;
-    return { key: key ?? undefined, row: row ?? undefined, ready, started, ended, label: node?.label ?? request.id, text, bars: [[ready, started, "queue"], [started, token, "prefill"], [token, ended, request.error ? "removed" : "decode"]] };
+    return { key: key ?? undefined, row: row ?? undefined, ready, started, ended, label: node?.label ?? request.id, text, bars: [[ready, started, "queue"], [started, token, "prefill"], [token, ended, request.error ? "failed" : "decode"]] };
   }
 
   /** @param {lmc.RunTool} call @returns {Entry} */
@@ -139,7 +147,7 @@ class Timeline {
     const whose = typeof row === "number" ? `row ${row}` : "all rows";
     const end = call.error ? `failed (${call.error}) at` : call.unfinished ? "not ended at" : "ended";
     const text = `measured: tool ${name}${call.early ? ", speculative" : ""}, ${whose}: started ${seconds(started)}, ${end} ${seconds(ended)}`;
-    return { key: key ?? undefined, row: row ?? undefined, ready: started, started, ended, label: name, text, bars: [[started, ended, call.error ? "removed" : "tool-line"]] };
+    return { key: key ?? undefined, row: row ?? undefined, ready: started, started, ended, label: name, text, bars: [[started, ended, call.error ? "failed" : "tool"]] };
   }
 
   /**
@@ -192,13 +200,44 @@ class Timeline {
       else this.session.select([]);
     });
     canvas.addEventListener("keydown", (event) => {
+      if (event.altKey || event.ctrlKey || event.metaKey) return;
       const last = this.entries.length - 1;
-      /** @type {Record<string, number>} */
-      const to = { ArrowDown: Math.min(this.chosen + 1, last), ArrowUp: Math.max(this.chosen - 1, 0), Home: 0, End: last };
-      if (!(event.key in to) || event.altKey || event.ctrlKey || event.metaKey) return;
+      /** @type {Record<string, () => void>} */
+      const actions = {
+        ArrowDown: () => this.choose(Math.min(this.chosen + 1, last)),
+        ArrowUp: () => this.choose(Math.max(this.chosen - 1, 0)),
+        Home: () => this.choose(0),
+        End: () => this.choose(last),
+        ArrowLeft: () => this.move(-0.2),
+        ArrowRight: () => this.move(0.2),
+        "+": () => this.zoom(1.5),
+        "=": () => this.zoom(1.5),
+        "-": () => this.zoom(1 / 1.5),
+        0: () => this.zoom(0),
+      };
+      const action = actions[event.key];
+      if (action === undefined) return;
       event.preventDefault();
-      this.choose(to[event.key]);
+      event.stopPropagation();
+      action();
     });
+    canvas.addEventListener(
+      "wheel",
+      (event) => {
+        const isZoom = event.ctrlKey || event.metaKey;
+        const across = event.shiftKey ? event.deltaX || event.deltaY : event.deltaX;
+        if (!isZoom && Math.abs(across) <= Math.abs(event.shiftKey ? 0 : event.deltaY)) return;
+        event.preventDefault();
+        if (isZoom) this.zoom(2 ** (-event.deltaY / 200), this.timeAt(event), event.clientY - this.box.getBoundingClientRect().top);
+        else this.move(across / this.canvas.clientWidth);
+      },
+      { passive: false },
+    );
+    byId("time-in").addEventListener("click", () => this.zoom(1.5));
+    byId("time-out").addEventListener("click", () => this.zoom(1 / 1.5));
+    byId("time-all").addEventListener("click", () => this.zoom(0));
+    byId("time-earlier").addEventListener("click", () => this.move(-0.2));
+    byId("time-later").addEventListener("click", () => this.move(0.2));
     const [from, to] = [this.input("time-from"), this.input("time-to")];
     byId("time-select").addEventListener("click", () => this.selectTime(Number(from.value), to.value === "" ? this.end : Number(to.value)));
   }
@@ -221,23 +260,62 @@ class Timeline {
     this.draw();
   }
 
+  /** The pixels of a second. */
   scale() {
-    return Math.max(this.canvas.clientWidth - LEFT - 10, 1) / this.end;
+    return Math.max(this.canvas.clientWidth - LEFT - 10, 1) / (this.shown.to - this.shown.from);
+  }
+
+  /**
+   * Shows a smaller or larger part of the time; 0: all of it.
+   * @param {number} factor
+   * @param {number} [around] the time that stays where it is: by default the chosen request, else the middle
+   * @param {number} [height] the height in the window at which the lanes stay
+   */
+  zoom(factor, around, height = this.box.clientHeight / 2) {
+    const { from, to } = this.shown;
+    const chosen = this.entries[this.chosen];
+    const isChosen = chosen !== undefined && chosen.started >= from && chosen.started <= to;
+    const time = around ?? (isChosen ? chosen.started : (from + to) / 2);
+    const length = factor === 0 ? this.end : Math.min(Math.max((to - from) / factor, this.end / MOST_ZOOM), this.end);
+    const lane = (this.box.scrollTop + height - this.top(0)) / this.lane;
+    this.showFrom(time - ((time - from) / (to - from)) * length, length);
+    this.box.scrollTop = this.top(0) + lane * this.lane - height;
+    this.draw();
+  }
+
+  /**
+   * Moves by a share of what is shown.
+   * @param {number} share
+   */
+  move(share) {
+    const { from, to } = this.shown;
+    this.showFrom(from + share * (to - from), to - from);
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} length
+   */
+  showFrom(from, length) {
+    const start = Math.min(Math.max(from, 0), this.end - length);
+    this.shown = { from: start, to: start + length };
+    announce(`${seconds(start)} to ${seconds(start + length)}`);
+    this.draw();
   }
 
   /** @param {MouseEvent} event */
   timeAt(event) {
     const x = event.clientX - this.canvas.getBoundingClientRect().left;
-    return Math.min(Math.max((x - LEFT) / this.scale(), 0), this.end);
+    return Math.min(Math.max(this.shown.from + (x - LEFT) / this.scale(), this.shown.from), this.shown.to);
   }
 
   /** @param {MouseEvent} event @returns {number} the request under the pointer, or -1 */
   at(event) {
     const box = this.canvas.getBoundingClientRect();
-    const y = event.clientY - box.top - TOP;
+    const y = event.clientY - box.top + this.box.scrollTop - TOP;
     const isRun = this.hasBoth && y >= this.top(this.runLane) - TOP - HEADING;
     const lane = Math.floor((y - (this.hasBoth ? (isRun ? 2 : 1) * HEADING : 0)) / this.lane);
-    const time = (event.clientX - box.left - LEFT) / this.scale();
+    const time = this.shown.from + (event.clientX - box.left - LEFT) / this.scale();
     const slack = 2 / this.scale();
     return this.entries.findIndex((entry, index) => this.lanes[index] === lane && entry.ready - slack <= time && time <= entry.ended + slack);
   }
@@ -246,7 +324,9 @@ class Timeline {
   choose(index) {
     this.chosen = index;
     this.brushed = undefined;
-    const { key, text } = this.entries[index];
+    const { key, text, ready, ended } = this.entries[index];
+    const length = this.shown.to - this.shown.from;
+    if (ended < this.shown.from || ready > this.shown.to) this.showFrom(ready - length / 10, length);
     this.session.select(key === undefined ? [] : [key], { reveal: true });
     document.dispatchEvent(new CustomEvent("go-to-selection"));
     this.describe(index);
@@ -260,44 +340,64 @@ class Timeline {
     byId("timeline-detail").textContent = this.entries[index].text;
   }
 
-  draw() {
-    if (byId("panel-timeline").hidden || this.box.clientWidth === 0) return;
-    const { canvas, session } = this;
+  /** Makes the lanes as high as there is room, and as the time that is zoomed in wants. */
+  measure() {
     const above = TOP + (this.hasBoth ? 2 * HEADING : 0);
     const fitting = Math.floor((this.box.clientHeight - above - 10) / this.laneCount);
-    const lane = (this.lane = Math.min(Math.max(fitting, this.hasBoth ? LEAST_LANE : LANE), HIGHEST_LANE));
-    const [width, height] = [this.box.clientWidth - 16, above + this.laneCount * lane + 6];
-    const ratio = Math.min(devicePixelRatio, 16000 / height);
+    const least = Math.max(fitting, this.hasBoth ? LEAST_LANE : LANE);
+    const zoomed = Math.min((least * this.end) / (this.shown.to - this.shown.from), WORDY_LANE);
+    this.lane = Math.min(Math.max(least, zoomed), HIGHEST_LANE);
+    const height = Math.max(above + this.laneCount * this.lane + 6, this.box.clientHeight);
+    this.content.style.height = `${height}px`;
+    return height;
+  }
+
+  draw() {
+    if (byId("panel-timeline").hidden || this.box.clientWidth === 0) return;
+    const { canvas, session, box } = this;
+    const height = this.measure();
+    const { lane } = this;
+    const [width, inView] = [box.clientWidth, box.clientHeight];
+    const { from, to } = this.shown;
     canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
+    canvas.style.height = `${inView}px`;
+    canvas.width = Math.round(width * devicePixelRatio);
+    canvas.height = Math.round(inView * devicePixelRatio);
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    context.scale(ratio, ratio);
+    context.scale(devicePixelRatio, devicePixelRatio);
     const style = getComputedStyle(document.documentElement);
     const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
     const scale = this.scale();
+    const at = (/** @type {number} */ time) => LEFT + (time - from) * scale;
     context.font = `11px ${FONT}`;
-    context.fillStyle = colour("text");
-    const tick = niceStep(this.end / Math.max(width / 110, 1));
-    const digits = Math.max(0, -Math.floor(Math.log10(tick)));
-    for (let step = 0; step * tick <= this.end; step++) {
-      const x = LEFT + step * tick * scale;
+    // The axis stays at the top, the lanes move below it.
+    const tick = niceStep((to - from) / Math.max((width - LEFT) / 90, 1));
+    const [unit, perSecond] = to < 1 ? ["ms", 1000] : ["s", 1];
+    const digits = Math.max(0, -Math.floor(Math.log10(tick * perSecond) + 1e-9));
+    for (let step = Math.ceil(from / tick - 1e-9); step * tick <= to * (1 + 1e-9); step++) {
       context.fillStyle = colour("line");
-      context.fillRect(x, TOP - 4, 1, height);
+      context.fillRect(at(step * tick), TOP - 4, 1, inView);
       context.fillStyle = colour("text");
-      context.fillText(`${(step * tick).toFixed(digits)} s`, x + 3, 12);
+      context.fillText(`${(step * tick * perSecond).toFixed(digits)} ${unit}`, at(step * tick) + 3, 12);
     }
+    context.fillStyle = colour("text");
     if (this.hasBoth) {
       context.font = `bold 11px ${FONT}`;
+      if (box.scrollTop > 0) context.fillText(box.scrollTop + TOP < this.top(this.runLane) - HEADING ? "planned" : "measured", 4, 12);
+    }
+    context.beginPath();
+    context.rect(0, TOP - 4, width, inView);
+    context.clip();
+    context.translate(0, -box.scrollTop);
+    if (this.hasBoth) {
       context.fillText("planned", 4, TOP + 11);
       context.fillText("measured", 4, this.top(this.runLane) - HEADING + 11);
       context.font = `11px ${FONT}`;
     }
     context.fillStyle = colour("group");
-    for (let at = 1; at < this.rows.length; at += 2) {
-      const [first] = this.rows[at];
-      context.fillRect(0, this.top(first), width, ((this.rows[at + 1]?.[0] ?? this.laneCount) - first) * lane);
+    for (let index = 1; index < this.rows.length; index += 2) {
+      const [first] = this.rows[index];
+      context.fillRect(0, this.top(first), width, ((this.rows[index + 1]?.[0] ?? this.laneCount) - first) * lane);
     }
     context.fillStyle = colour("text");
     let named = -Infinity;
@@ -306,43 +406,45 @@ class Timeline {
       named = this.top(first);
       context.fillText(name, 4, named + Math.max(lane / 2 + 4, 9));
     }
+    context.beginPath();
+    context.rect(LEFT - 2, 0, width - LEFT, height);
+    context.clip();
     const thickness = lane < 6 ? lane - 1 : lane - 2;
     const isSelecting = session.selected.size > 0;
     for (const [index, entry] of this.entries.entries()) {
       const y = this.top(this.lanes[index]) + (lane < 6 ? 0 : 1);
+      if (entry.ended < from || entry.ready > to || y + lane < box.scrollTop || y > box.scrollTop + inView) continue;
       context.globalAlpha = isSelecting && !(entry.key !== undefined && session.selected.has(entry.key)) ? 0.3 : 1;
-      for (const [from, to, name] of entry.bars) {
-        if (to <= from) continue;
-        const size = name === "queue" ? Math.min(thickness, 3) : thickness;
+      for (const [start, stop, name] of entry.bars) {
+        if (stop <= start) continue;
+        const size = name === "queue" ? Math.min(Math.ceil(thickness / 3), 3) : thickness;
+        const [left, right] = [Math.max(at(start), LEFT - 2), Math.min(at(stop), width)];
         context.fillStyle = colour(name);
-        context.fillRect(LEFT + from * scale, y + (thickness - size) / 2, Math.max((to - from) * scale, 1), size);
-        const isNamed = (name === "decode" || name === "tool-line") && lane >= WORDY_LANE;
-        if (isNamed && context.measureText(entry.label).width + 8 < (to - from) * scale) {
-          context.fillStyle = DARK_ON_DECODE;
-          context.fillText(entry.label, LEFT + from * scale + 4, y + lane / 2 + 3);
+        context.fillRect(left, y + (thickness - size) / 2, Math.max(right - left, 1), size);
+        if (name in ON_BARS && lane >= WORDY_LANE - 1 && context.measureText(entry.label).width + 8 < right - left) {
+          context.fillStyle = colour(ON_BARS[name]);
+          context.fillText(entry.label, left + 4, y + lane / 2 + 3);
         }
       }
       if (index === this.chosen) {
         context.globalAlpha = 1;
         context.strokeStyle = colour("accent");
         context.lineWidth = 2;
-        context.strokeRect(LEFT + entry.ready * scale - 1, y - 1, Math.max((entry.ended - entry.ready) * scale, 2) + 2, lane);
+        context.strokeRect(at(entry.ready) - 1, y - 1, Math.max((entry.ended - entry.ready) * scale, 2) + 2, lane);
       }
     }
+    context.globalAlpha = 1;
     if (this.diverged !== undefined && this.diverged !== null) {
-      context.globalAlpha = 1;
       context.fillStyle = colour("critical");
       const top = this.top(this.runLane) - (this.hasBoth ? HEADING : 0);
-      context.fillRect(LEFT + this.diverged * scale - 1, top, 2, height);
-      context.fillText("leaves the plan", LEFT + this.diverged * scale + 4, top + 11);
+      context.fillRect(at(this.diverged) - 1, top, 2, height);
+      context.fillText("leaves the plan", at(this.diverged) + 4, top + 11);
     }
-    context.globalAlpha = 1;
     const brush = this.from !== undefined && this.to !== undefined ? { from: Math.min(this.from, this.to), to: Math.max(this.from, this.to) } : this.brushed;
     if (brush !== undefined) {
       context.globalAlpha = 0.2;
       context.fillStyle = colour("accent");
-      context.fillRect(LEFT + brush.from * scale, TOP - 4, Math.max((brush.to - brush.from) * scale, 2), height);
-      context.globalAlpha = 1;
+      context.fillRect(at(brush.from), 0, Math.max((brush.to - brush.from) * scale, 2), height);
     }
   }
 }

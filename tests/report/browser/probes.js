@@ -139,6 +139,20 @@ globalThis.probe = {
     return below?.classList.contains("below") ? below.innerText.replace("remarks: ", "").split("\n") : [];
   },
 
+  /** The place of a request of the timeline on the screen, once it is in view. */
+  requestAt(index) {
+    const { timeline } = app;
+    timeline.choose(index);
+    app.session.select([]);
+    timeline.chosen = -1;
+    const { ready, ended } = timeline.entries[index];
+    const { from, to } = timeline.shown;
+    const box = timeline.canvas.getBoundingClientRect();
+    const time = (Math.max(ready, from) + Math.min(ended, to)) / 2;
+    const x = timeline.canvas.clientWidth - 10 - (to - time) * timeline.scale();
+    return { x: box.x + x, y: box.y + timeline.top(timeline.lanes[index]) - timeline.box.scrollTop + timeline.lane / 2 };
+  },
+
   /** True if an element has a handler in its attributes. */
   hasHandlers: () =>
     [...document.querySelectorAll("*")].some((one) => one.getAttributeNames().some((name) => name.startsWith("on"))),

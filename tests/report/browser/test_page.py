@@ -3,6 +3,8 @@
 import json
 import os
 from collections.abc import Callable
+from itertools import combinations
+from math import dist
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -468,6 +470,133 @@ def test_a_drag_over_the_timeline_selects(show: Show, tmp_path: Path) -> None:
     page.click("#time-select")
     first = {request.key for request in view.plan.requests if request.started <= 0}
     assert set(page.evaluate("[...app.session.selected]")) == first
+
+
+def test_the_timeline_zooms(show: Show, tmp_path: Path) -> None:
+    """By keys, buttons and wheel; a click finds the request below it, and a drag its times."""
+    page = show(measured_view(tmp_path))
+    page.set_viewport_size({"width": 1500, "height": 450})  # so the lanes are too low for words
+    page.click("#tab-timeline")
+    page.focus("#timeline canvas")
+    shown = "[app.timeline.shown.from, app.timeline.shown.to]"
+    lane = page.evaluate("app.timeline.lane")
+    whole = page.evaluate(shown)
+    assert whole == [0, page.evaluate("app.timeline.end")]
+    for _ in range(6):
+        page.keyboard.press("+")
+    start, end = page.evaluate(shown)
+    assert end - start == pytest.approx(whole[1] / 1.5**6)
+    assert (start + end) / 2 == pytest.approx(whole[1] / 2)
+    assert page.evaluate("app.timeline.lane") == pytest.approx(18)
+    assert lane < 18
+    stage = page.input_value("#slider")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    page.click("#time-later")
+    page.click("#time-earlier")
+    assert page.evaluate(shown) == pytest.approx([start, end])
+    assert page.input_value("#slider") == stage
+    box = page.locator("#timeline canvas").bounding_box()
+    assert box is not None
+    x, y = box["x"] + 300, box["y"] + 80
+    page.mouse.move(x, y)
+    under = "([x, y]) => [app.timeline.timeAt({clientX: x, clientY: y}), app.timeline.at({clientX: x, clientY: y})]"
+    before = page.evaluate(under, [x, y])
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    page.wait_for_function("(length) => app.timeline.shown.to - app.timeline.shown.from < length", arg=end - start)
+    assert page.evaluate(under, [x, y]) == [pytest.approx(before[0]), before[1]]
+    start, end = page.evaluate(shown)
+    page.keyboard.down("Shift")
+    page.mouse.wheel(0, 120)
+    page.keyboard.up("Shift")
+    page.wait_for_function("(start) => app.timeline.shown.from > start", arg=start)
+    scrolled = page.evaluate("document.getElementById('timeline').scrollTop")
+    page.mouse.wheel(0, 120)
+    page.wait_for_function("(top) => document.getElementById('timeline').scrollTop > top", arg=scrolled)
+    count = page.evaluate("app.timeline.entries.length")
+    for index in range(0, count, count // 12):
+        place = page.evaluate("(index) => probe.requestAt(index)", index)
+        page.mouse.click(place["x"], place["y"])
+        assert page.evaluate("app.timeline.chosen") == index
+    start, end = page.evaluate(shown)
+    page.mouse.move(box["x"] + 200, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 400, y, steps=3)
+    page.mouse.up()
+    brushed = page.evaluate("[app.timeline.brushed.from, app.timeline.brushed.to]")
+    scale = (end - start) / (box["width"] - 80)
+    assert brushed == pytest.approx([start + 130 * scale, start + 330 * scale], rel=1e-3)
+    page.click("#time-all")
+    assert page.evaluate(shown) == whole
+    assert page.evaluate("app.timeline.lane") == lane
+
+
+SIGHTS = {
+    "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no red": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "no green": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "no blue": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+"""What is seen of linear red, green and blue without one kind of cones (Machado, Oliveira and Fernandes, 2009)."""
+
+
+def linear(colour: str) -> list[float]:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG defines it."""
+    dark, light = sorted(
+        sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), linear(c), strict=True)) for c in (one, other)
+    )
+    return (light + 0.05) / (dark + 0.05)
+
+
+def seen(colour: str, sight: tuple[tuple[float, ...], ...]) -> list[float]:
+    """A colour as one sees it, in the space OKLab: distances there are as one judges them."""
+
+    def times(rows: tuple[tuple[float, ...], ...], values: list[float]) -> list[float]:
+        return [sum(a * b for a, b in zip(row, values, strict=True)) for row in rows]
+
+    light = [min(max(part, 0.0), 1.0) for part in times(sight, linear(colour))]
+    cones = times(
+        (
+            (0.41222147, 0.53633254, 0.05144599),
+            (0.21190350, 0.68069955, 0.10739696),
+            (0.08830246, 0.28171884, 0.62997870),
+        ),
+        light,
+    )
+    return times(
+        (
+            (0.21045426, 0.79361779, -0.00407205),
+            (1.97799850, -2.42859221, 0.45059371),
+            (0.02590404, 0.78277177, -0.80867577),
+        ),
+        [part ** (1 / 3) for part in cones],
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_of_the_timeline_differ(scheme: str, show: Show, tmp_path: Path) -> None:
+    """For every kind of sight; each stands out from the page, and words from their bars."""
+    page = show(view_of("judge", tmp_path), scheme)
+    names = ["queue", "prefill", "decode", "tool", "failed", "back", "on-decode", "on-tool"]
+    colours = dict(
+        zip(names, page.evaluate("(names) => names.map((name) => app.colours.variable(name))", names), strict=True)
+    )
+    phases = names[:5]
+    for name in phases:
+        assert contrast(colours[name], colours["back"]) >= 3, name
+    for name in ("decode", "tool"):
+        assert contrast(colours[name], colours[f"on-{name}"]) >= 4.5, name
+    for sight in SIGHTS.values():
+        places = {name: seen(colours[name], sight) for name in phases}
+        for one, other in combinations(phases, 2):
+            assert dist(places[one], places[other]) > (0.1 if "queue" in (one, other) else 0.15), (one, other)
 
 
 def test_a_run_beside_its_plan(show: Show, tmp_path: Path) -> None:
