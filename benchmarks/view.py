@@ -3,19 +3,22 @@
 python benchmarks/view.py [--write] [--repeats 7]
 
 `page.py` tells of the figures of the page. Those of the timeline are of the CPU time of the whole process, the thread
-that writes included. A pair is a run with and one without a timeline, in an order that changes; each run has rows of
-its own. The m125 shape is that of `engine.py`: 32 rows that share 512 tokens, with 16 of their own and 64 new ones,
-bfloat16. On the toy engine 200 rows make seven requests of up to 24 tokens each. The column of the writing thread is
-its share of the CPU time.
+that writes included. A pair is a run with and one without a timeline, in an order that changes; both have the same rows
+and an empty cache. The cost is the median of the pairs, with the 95 % interval of a bootstrap: it holds the limit where
+the whole interval is below it. The m125 shape is that of `engine.py`: 32 rows that share 512 tokens, with 16 of their
+own and 64 new ones, bfloat16. On the toy engine 200 rows make eight requests of up to 24 tokens each. The column of the
+writing thread is its share of the CPU time.
 """
 
 import argparse
+import gc
 import os
+import random
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,7 @@ from benchmarks.results import machine, processor, table, write_section
 from lmc.driver.batch.timeline import TimelineFile, timeline_header
 from lmc.driver.options import Options
 from lmc.driver.runner import Runner
+from lmc.driver.targets.engines import flush_cache
 
 LIMIT = 0.01
 Row = dict[str, Any]
@@ -47,7 +51,7 @@ def shape(s: lmc.State, stem: str, own: str) -> str:
 
 @lmc.jit
 def judge(s: lmc.State, essay: str) -> str:
-    """Seven requests a row, 24 tokens each."""
+    """Seven generations of up to 24 tokens and a choice a row."""
     s += lmc.system("You grade essays.")
     s += lmc.user(f"Essay: {essay}")
     views = s.fork(5)
@@ -61,26 +65,21 @@ def judge(s: lmc.State, essay: str) -> str:
 
 @dataclass(frozen=True)
 class Workload:
-    """A program with its target; ``rows`` makes those of the run with a number."""
+    """A program with its target and rows. ``repeats`` are the pairs of runs for one on the m125 shape."""
 
     name: str
     program: Any
     options: Options
-    rows: Callable[[int], list[Row]]
+    rows: list[Row]
+    repeats: int
 
 
 def workloads() -> Iterable[Workload]:
     """The m125 shape and the toy engine."""
     model = make_model(FOLDER / "model").resolve()
-
-    def prompts(number: int) -> list[Row]:
-        stem = f"{number:04}" * 128  # a token is a byte
-        return [{"stem": stem, "own": f"{row:016}"} for row in range(32)]
-
-    yield Workload("m125", shape, Options(f"local:{model}", dtype="bfloat16", kv_tokens=60_000), prompts)
-    yield Workload(
-        "toy", judge, Options("toy"), lambda number: [{"essay": f"essay {number} {row}"} for row in range(200)]
-    )
+    prompts = [{"stem": "0123" * 128, "own": f"{row:016}"} for row in range(32)]  # a token is a byte
+    yield Workload("m125", shape, Options(f"local:{model}", dtype="bfloat16", kv_tokens=60_000), prompts, 1)
+    yield Workload("toy", judge, Options("toy"), [{"essay": f"essay {row}"} for row in range(200)], 8)
 
 
 class TimedFile(TimelineFile):
@@ -102,10 +101,12 @@ class Measured:
     events: int = 0
 
 
-def run(workload: Workload, number: int, timeline: Path | None) -> Measured:
-    """Run the rows with a number once."""
+def run(workload: Workload, timeline: Path | None) -> Measured:
+    """Run the rows once."""
     runner = Runner(workload.program, workload.options)
-    part = [(index, ((), row)) for index, row in enumerate(workload.rows(number))]
+    part = [(index, ((), row)) for index, row in enumerate(workload.rows)]
+    flush_cache(workload.options)
+    gc.collect()
     cpu = time.process_time()
     if timeline is None:
         results = dict(runner.run_rows([part]))
@@ -120,26 +121,34 @@ def run(workload: Workload, number: int, timeline: Path | None) -> Measured:
     return Measured(cpu, file.writing, timeline.read_bytes().count(b"\n"))
 
 
+def interval(ratios: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the median of these: a bootstrap (Efron 1979)."""
+    draw = random.Random(0)
+    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(2000))
+    return medians[50], medians[-51]
+
+
 def compare(workload: Workload, repeats: int) -> list[str]:
     """A row of the table: the median of pairs of runs."""
-    run(workload, 0, None)  # loads the model, compiles the program
     plain: list[Measured] = []
     recorded: list[Measured] = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "timeline.json"
-        for repeat in range(repeats):
+        for timeline in (None, file):  # loads the model, compiles the program
+            run(workload, timeline)
+        for repeat in range(repeats * workload.repeats):
             for timeline in (None, file) if repeat % 2 else (file, None):
-                number = 1 + 2 * repeat + (timeline is None)
-                (plain if timeline is None else recorded).append(run(workload, number, timeline))
-    pairs = list(zip(plain, recorded, strict=True))
-    cost = statistics.median(after.cpu / before.cpu - 1 for before, after in pairs)
+                (plain if timeline is None else recorded).append(run(workload, timeline))
+    ratios = [after.cpu / before.cpu - 1 for before, after in zip(plain, recorded, strict=True)]
+    low, high = interval(ratios)
     fastest = min(each.cpu for each in recorded) / min(each.cpu for each in plain) - 1
     writing = statistics.median(each.writing / each.cpu for each in recorded)
     seconds = statistics.median(each.cpu for each in plain)
     return [
         workload.name,
+        str(len(ratios)),
         f"{seconds:.2f}",
-        f"{cost:+.2%}",
+        f"{statistics.median(ratios):+.2%} ({low:+.2%} to {high:+.2%})",
         f"{fastest:+.2%}",
         f"{writing:.2%}",
         str(recorded[-1].events),
@@ -149,11 +158,12 @@ def compare(workload: Workload, repeats: int) -> list[str]:
 
 def timeline(repeats: int) -> str:
     """The cost of ``--timeline``."""
-    rows = [compare(workload, repeats * (1 if workload.name == "m125" else 4)) for workload in workloads()]
+    rows = [compare(workload, repeats) for workload in workloads()]
     head = [
         "timeline",
+        "pairs",
         "CPU s of a run",
-        "more, median of pairs",
+        "more, median of pairs (95 %)",
         "more, fastest runs",
         "writing thread",
         "events",
@@ -170,8 +180,7 @@ def main() -> None:
     text = f"{page_table(max(options.repeats // 2, 1))}\n{timeline(options.repeats)}"
     print(text, end="")
     if options.write:
-        about = f"{machine()}, {processor()}; {options.repeats} pairs, on the toy engine four times as many.\n\n"
-        write_section("view", "python benchmarks/view.py --write", about + text)
+        write_section("view", "python benchmarks/view.py --write", f"{machine()}, {processor()}.\n\n{text}")
 
 
 if __name__ == "__main__":

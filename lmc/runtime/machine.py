@@ -12,7 +12,6 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -23,6 +22,7 @@ from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import FreeOp, KeepOp, PrefillOp, PyCallOp, SampleOp, SamplingOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.engine.hosts import Answer
+from lmc.ir.engine.observing import AskedRequest
 from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError, located
@@ -35,7 +35,7 @@ from lmc.runtime.hints.lookahead import LookaheadWalk, UpcomingCalls
 from lmc.runtime.hints.pinned_prefixes import HeldPrefixes
 from lmc.runtime.hints.retention import KeptContexts
 from lmc.runtime.host_calls import HostRun
-from lmc.runtime.observed import asked_now, submit_observed
+from lmc.runtime.observed import asked_now, outcome_of
 from lmc.runtime.prepared_body import PreparedBody, Stage
 from lmc.runtime.speculative_calls import BegunCalls, EarlyCalls
 
@@ -430,34 +430,41 @@ class StageRun:
         priority = (*frame.place, frame.body.ranks[call.index], number)
         if block > 1:
             priority = (self.position // block, frame.body.stages[call.index], *priority)
-        observer, in_flight = self.around.observer, self.around.in_flight
-        if observer is not None:
+        asked, in_flight = None, self.around.in_flight
+        if self.around.observer is not None:
             held, environment = in_flight.is_full, frame.environment
             asked = asked_now(frame.body, call.index, environment, row=self.row, number=number, held=held)
-            submit = partial(submit_observed, observer, asked, submit)
-        in_flight.request(priority, partial(self._submit, call, number, submit))
+        in_flight.request(priority, partial(self._submit, call, number, submit, asked))
 
-    def _submit(self, call: Call, number: int, submit: Callable[[], Any]) -> bool:
+    def _submit(self, call: Call, number: int, submit: Callable[[], Any], asked: AskedRequest | None) -> bool:
         if call.dropped:
             return False
+        observer = self.around.observer
+        ended = None if observer is None or asked is None else observer.begin_request(asked)
         try:
             handle = submit()
         except Exception as error:  # an engine should answer through its handle; one that does not fails alone
+            if ended is not None:
+                ended(error)
             self._answer(call, number, None, error)
             return False
+        outcome = outcome_of(handle.future) if handle.future.done() else None
+        if ended is not None and outcome is not None:
+            ended(outcome)
+        elif ended is not None:
+            handle.future.add_done_callback(lambda future: ended(outcome_of(future)))
         if number == len(call.answers) - 1:
             self.upcoming.begun(call.frame.body.ops[call.index], call.frame.rounds)
-        if handle.future.done():
-            self._engine_answer(call, number, handle.future)
+        if outcome is not None:
+            self._engine_answer(call, number, outcome)
             return True
         call.cancels.append(handle.cancel)
         waiting = asyncio.wrap_future(handle.future, loop=self._loop)
-        waiting.add_done_callback(partial(self._engine_answer, call, number))
+        waiting.add_done_callback(lambda future: self._engine_answer(call, number, outcome_of(future)))
         return True
 
-    def _engine_answer(self, call: Call, number: int, future: Future[Any] | asyncio.Future[Any]) -> None:
-        error = RequestCancelledError("the request was cancelled") if future.cancelled() else future.exception()
-        answer = future.result() if error is None else None
+    def _engine_answer(self, call: Call, number: int, outcome: Any) -> None:
+        answer, error = (None, outcome) if isinstance(outcome, BaseException) else (outcome, None)
         if error is not None and call.failed is not None:
             call.failed(error)
         if call.dropped:

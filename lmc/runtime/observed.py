@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -12,11 +13,13 @@ from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import HostCallOp, SamplingOp, SelectOp
 from lmc.ir.engine.observing import AskedRequest, BegunCall, CallEnded, Observer, RequestKind
 from lmc.ir.engine.protocol import Handle
+from lmc.ir.errors import RequestCancelledError
 from lmc.ir.semantics import ops as semantics
 from lmc.runtime.batch_context import BatchContext
 from lmc.runtime.prepared_body import PreparedBody
 
 T = TypeVar("T")
+_SENDING = SamplingOp, SelectOp
 
 
 def asked_now(
@@ -24,9 +27,9 @@ def asked_now(
 ) -> AskedRequest:
     """Return a request of the instruction at ``index`` of ``body``, which is ready to run now."""
     op = body.ops[index]
-    if isinstance(op, SamplingOp | SelectOp):
-        kind: RequestKind = "generate" if isinstance(op, SamplingOp) else "score"
+    if isinstance(op, _SENDING):
         op_id = semantics.runtime_id(op, environment)
+        kind: RequestKind = "score" if isinstance(op, SelectOp) else "generate"
     else:
         kind, op_id = "prefill", body.prefill_ids[index]
     return AskedRequest(kind, op, op_id, row, number, time.perf_counter(), held)
@@ -38,12 +41,18 @@ def submit_observed(observer: Observer, asked: AskedRequest, submit: Callable[[]
     try:
         handle = submit()
     except BaseException as error:
-        refused: Future[Any] = Future()
-        refused.set_exception(error)
-        ended(refused)
+        ended(error)
         raise
-    handle.future.add_done_callback(ended)
+    handle.future.add_done_callback(lambda future: ended(outcome_of(future)))
     return handle
+
+
+def outcome_of(future: Future[Any] | asyncio.Future[Any]) -> Any:
+    """Return the answer of a request that is done, or its error."""
+    if future.cancelled():
+        return RequestCancelledError("the request was cancelled")
+    error = future.exception()
+    return future.result() if error is None else error
 
 
 def observed_call(

@@ -3,10 +3,14 @@
 import json
 import threading
 import time
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lmc
 from lmc.driver.batch import timeline
@@ -263,3 +267,16 @@ def _until(holds: Any) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.005)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12))))
+def test_requests_have_as_many_lanes_as_overlap(intervals: list[tuple[int, int]]):
+    ended = sorted(((start, start + length) for start, length in intervals), key=itemgetter(1))
+    lines: list[str] = []
+    lanes = timeline._Lanes(timeline.REQUESTS, lines)
+    taken = [(lanes.take(start, end), start, end) for start, end in ended]
+    for lane in {each for each, _, _ in taken}:
+        own = sorted((start, end) for each, start, end in taken if each == lane)
+        assert all(end <= start for (_, end), (start, _) in pairwise(own))
+    most = max((sum(start <= at < max(end, start + 1) for start, end in ended) for at in range(60)), default=0)
+    assert len(lines) <= most

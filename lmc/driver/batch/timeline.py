@@ -1,22 +1,20 @@
 """The timeline of a run (``--timeline``): Chrome trace events, written while the run goes on.
 
 The file is a JSON array with one event a line, so that a file that is cut anywhere still holds all events before the
-cut. Each event becomes text at once, as objects that are kept cost the garbage collector more than the text; a thread
-writes it. ``lmc.report.timeline`` documents the events.
+cut. The observer only keeps what it is given and the time. A thread makes text of that, many events at a time: that
+takes half the time of making it in between the steps of the run. ``lmc.report.timeline`` documents the events.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
 import threading
 import time
+from bisect import bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from itertools import count
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +35,9 @@ FLUSH_SECONDS = 0.5
 _PATIENCE = 1.0
 """Seconds that the end of a run waits for cancelled requests to end in the engine."""
 
+_UNFINISHED = object()
+"""The outcome of a request or a call that did not end."""
+_PROCESSES = {REQUESTS: "requests", TOOLS: "tools", ENGINE: "engine"}
 _PHASES = tuple(f'"name":"{name}","cat":"phase"}},\n' for name in ("queue", "prefill", "decode"))
 
 
@@ -79,11 +80,9 @@ class TimelineFile:
     def __init__(self, path: str, header: Mapping[str, Any]) -> None:
         self.note: str | None = None
         self._path = path
-        self._start = time.perf_counter()
-        self._texts: deque[str | Callable[[], str]] = deque()
-        self._open: set[_Request | _Call | _Steps] = set()
-        self._lanes = {REQUESTS: _Lanes(REQUESTS, self._texts), TOOLS: _Lanes(TOOLS, self._texts)}
-        self._plans: dict[Plan, int] = {}
+        self._taken: deque[Plan | ObservedStep | _Record] = deque()
+        self._open: list[_Record] = []
+        """Those that had not ended when what was taken was written."""
         self._closing = threading.Event()
         self._closed = False
         try:
@@ -91,8 +90,8 @@ class TimelineFile:
         except OSError as error:
             remedy = "name a file in a folder you may write to"
             raise UsageError(f"{path} can't be written: {error.strerror}", remedy=remedy) from error
-        self._text = _Text(self._start)
-        self._write(["[\n", *self._text.head(header)])
+        self._text = _Text(header, time.perf_counter())
+        self._write()
         self._thread = threading.Thread(target=self._run, name="lmc-timeline", daemon=True)
         self._thread.start()
 
@@ -104,75 +103,73 @@ class TimelineFile:
 
     def begin_plan(self, plan: Plan) -> None:
         """Instances of ``plan`` are about to run."""
-        if plan not in self._plans:
-            number = self._plans.setdefault(plan, len(self._plans))
-            self._text.enter(plan, number)
-            self._texts.append(lambda: _plan_event(plan, number))
+        self._taken.append(plan)
 
     def begin_request(self, asked: AskedRequest) -> RequestEnded:
         """Take a request that is submitted now."""
-        lane = self._lanes[REQUESTS].take()
-        request = _Request(self, asked, lane, time.perf_counter())
-        self._open.add(request)
-        return request
+        return self._begin(asked)
 
     def begin_call(self, begun: BegunCall) -> CallEnded:
         """Take a call that starts now."""
-        lane = self._lanes[TOOLS].take()
-        call = _Call(self, begun, lane, time.perf_counter())
-        self._open.add(call)
-        return call
+        return self._begin(begun)
 
     def begin_steps(self) -> OnStep:
         """Return the callback for the steps of the engine."""
-        steps = _Steps(self)
-        self._open.add(steps)
-        return steps
+        steps = self._begin(None)
+        return lambda step: steps(None) if step is None else self._taken.append(step)
 
-    def step(self, steps: _Steps, step: ObservedStep | None) -> None:
-        """Take a step of the engine; None ends ``steps``."""
-        if step is None:
-            self._open.discard(steps)
-        else:
-            self._texts.append(self._text.step(step))
-
-    def ended(self, record: _Request | _Call, process: int) -> None:
-        """Take the end of a request or a call."""
-        self._lanes[process].give_back(record.lane)
-        self._texts.append(self._text.of(record))
-        self._open.discard(record)
+    def _begin(self, begun: AskedRequest | BegunCall | None) -> _Record:
+        record = _Record()
+        record.begun = begun
+        record.start = time.perf_counter()
+        self._taken.append(record)
+        return record
 
     def close(self, *, interrupted: bool = False) -> None:
         """Complete the file: nothing is taken from here on. Requests and calls that do not end are written as such."""
         if self._closed:
             return
         self._closed = True
+        self._closing.set()
+        self._thread.join()
         until = time.monotonic() + _PATIENCE
         while self._open and time.monotonic() < until:
             time.sleep(0.002)
-        now = time.perf_counter()
-        unfinished = [record for record in self._open.copy() if isinstance(record, _Request | _Call) and not record.end]
-        for record in sorted(unfinished, key=lambda record: record.start):
-            record.end = now
-            self._texts.append(self._text.of(record))
-        self._closing.set()
-        self._thread.join()
-        self._write([self._text.end(now, interrupted=interrupted)])
+            self._write_taken()
+        for record in self._open:
+            record(_UNFINISHED)
+            self._text.take(record)
+        self._text.end(time.perf_counter(), interrupted=interrupted)
+        self._write()
         self._file.close()
 
     def _run(self) -> None:
         is_last = False
         while not is_last:
             is_last = self._closing.wait(FLUSH_SECONDS)
-            self._write(self._taken())
+            self._write_taken()
 
-    def _taken(self) -> Iterator[str]:
-        while self._texts:
-            text = self._texts.popleft()
-            yield text if isinstance(text, str) else text()
+    def _write_taken(self) -> None:
+        records = self._open
+        while self._taken:
+            taken = self._taken.popleft()
+            if isinstance(taken, _Record):
+                records.append(taken)
+            elif isinstance(taken, ObservedStep):
+                self._text.step(taken)
+            else:
+                self._text.plan(taken)
+        self._open = []
+        ended: list[_Record] = []
+        for record in records:
+            (ended if record.end else self._open).append(record)
+        ended.sort(key=attrgetter("end"))
+        for record in ended:
+            self._text.take(record)
+        self._write()
 
-    def _write(self, texts: Iterable[str]) -> None:
-        data = "".join(texts).encode("ascii")
+    def _write(self) -> None:
+        data = self._text.taken()
         if self.note is not None:
             return
         try:
@@ -183,131 +180,120 @@ class TimelineFile:
             self.note = f"{self._path} can't be written any further: {error.strerror}; the timeline ends there"
 
 
+class _Record:
+    """A request, a call or the steps of an engine (``begun`` is None), which ends with a call. Made at least cost."""
+
+    begun: AskedRequest | BegunCall | None
+    start: float
+    end = 0.0
+    outcome: Any = None
+    """An answer, an error, or ``_UNFINISHED``; of a call that returned, None."""
+
+    def __call__(self, outcome: Any) -> None:
+        self.outcome = outcome
+        self.end = time.perf_counter()  # now it has ended
+
+
 class _Lanes:
-    """Numbers from 1 on for what overlaps in time, the lowest that is free. Thread-safe: each call is atomic.
+    """Numbers from 1 on for intervals: no two that overlap have the same. Takes them about in the order of their ends.
 
-    What takes a lane starts after that, and what gives it back has ended before, so nothing on a lane overlaps. A new
-    one gets a name among the ``texts``.
+    An interval goes where the last one ended most recently before it starts: that needs the fewest lanes. A new one
+    gets a name among the ``lines``.
     """
 
-    def __init__(self, process: int, texts: deque[str | Callable[[], str]]) -> None:
+    def __init__(self, process: int, lines: list[str]) -> None:
         self._process = process
-        self._texts = texts
-        self._free: list[int] = []
-        self._next = count(1)
+        self._lines = lines
+        self._ends: list[tuple[int, int]] = []
 
-    def take(self) -> int:
-        """Take a free lane."""
-        try:
-            return heapq.heappop(self._free)
-        except IndexError:
-            lane = next(self._next)
-            name = "request" if self._process == REQUESTS else "tool"
-            self._texts.append(_name(self._process, lane, "thread_name", f"{name} {lane}"))
+    def take(self, start: int, end: int) -> int:
+        """Return the lane of an interval."""
+        ends = self._ends
+        if ends and ends[-1][0] <= start:
+            lane = ends[-1][1]
+            ends[-1] = end, lane
             return lane
-
-    def give_back(self, lane: int) -> None:
-        """Release a lane."""
-        heapq.heappush(self._free, lane)
-
-
-@dataclass(eq=False, slots=True)
-class _Request:
-    """A request, which ends with a call: as the callback of its future."""
-
-    timeline: TimelineFile
-    asked: AskedRequest
-    lane: int
-    start: float
-    end: float = 0.0
-    future: Future[Any] | None = None
-
-    def __call__(self, future: Future[Any]) -> None:
-        self.end = time.perf_counter()
-        self.future = future
-        self.timeline.ended(self, REQUESTS)
+        place = bisect_right(ends, start, key=itemgetter(0))
+        if place:
+            lane = ends.pop(place - 1)[1]
+        else:
+            lane = len(ends) + 1
+            name = "request" if self._process == REQUESTS else "tool"
+            self._lines.append(_name(self._process, lane, "thread_name", f"{name} {lane}"))
+        insort(ends, (end, lane))
+        return lane
 
 
-@dataclass(eq=False, slots=True)
-class _Call:
-    """A call of a function, which ends with a call."""
-
-    timeline: TimelineFile
-    begun: BegunCall
-    lane: int
-    start: float
-    end: float = 0.0
-    error: BaseException | None = None
-    is_over: bool = False
-
-    def __call__(self, error: BaseException | None) -> None:
-        self.end = time.perf_counter()
-        self.error = error
-        self.is_over = True
-        self.timeline.ended(self, TOOLS)
-
-
-@dataclass(eq=False, slots=True)
-class _Steps:
-    """The steps of an engine until the end of the run."""
-
-    timeline: TimelineFile
-
-    def __call__(self, step: ObservedStep | None) -> None:
-        self.timeline.step(self, step)
-
-
-@dataclass(slots=True)
 class _Text:
-    """Makes text of records: each event is a line that ends with a comma. Times count from ``origin``, in microseconds.
+    """Makes text: each event is a line that ends with a comma. Times count from ``origin``, in microseconds."""
 
-    ``places`` holds for each op of the plans the fields that name it: plan, number of the op in it, wave. Thread-safe.
-    """
+    def __init__(self, header: Mapping[str, Any], origin: float) -> None:
+        self._origin = origin
+        self._lines = [
+            "[\n",
+            f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"{FORMAT}","args":{json.dumps(header)}}},\n',
+            *(_name(process, 0, "process_name", name) for process, name in _PROCESSES.items()),
+            _name(ENGINE, 1, "thread_name", "steps"),
+        ]
+        self._requests = _Lanes(REQUESTS, self._lines)
+        self._tools = _Lanes(TOOLS, self._lines)
+        self._plans: set[Plan] = set()
+        self._places: dict[Op | None, str] = {None: ""}
+        """The fields that name an op of the plans: plan, number of the op in it, wave."""
+        self._counts = dict.fromkeys(_PROCESSES, 0)
 
-    origin: float
-    places: dict[Op, str] = field(default_factory=dict[Op, str])
-    counts: dict[int, count[int]] = field(default_factory=lambda: {each: count() for each in (REQUESTS, TOOLS, ENGINE)})
+    def taken(self) -> bytes:
+        """Return the text since the last time."""
+        data = "".join(self._lines).encode("ascii")
+        self._lines.clear()
+        return data
 
-    def head(self, header: Mapping[str, Any]) -> Iterator[str]:
-        """The first events."""
-        yield f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"{FORMAT}","args":{json.dumps(header)}}},\n'
-        for process, name in ((REQUESTS, "requests"), (TOOLS, "tools"), (ENGINE, "engine")):
-            yield _name(process, 0, "process_name", name)
-        yield _name(ENGINE, 1, "thread_name", "steps")
+    def end(self, now: float, *, interrupted: bool) -> None:
+        """Take the end: the last event, and the end of the file."""
+        args = json.dumps(
+            {
+                "requests": self._counts[REQUESTS],
+                "tools": self._counts[TOOLS],
+                "steps": self._counts[ENGINE],
+                "ended": self._micros(now),
+                "interrupted": interrupted,
+            }
+        )
+        self._lines.append(f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"end","args":{args}}}\n]\n')
 
-    def end(self, now: float, *, interrupted: bool) -> str:
-        """The last event, and the end of the file."""
-        args = {
-            "requests": next(self.counts[REQUESTS]),
-            "tools": next(self.counts[TOOLS]),
-            "steps": next(self.counts[ENGINE]),
-            "ended": self._micros(now),
-            "interrupted": interrupted,
-        }
-        return f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"end","args":{json.dumps(args)}}}\n]\n'
-
-    def enter(self, plan: Plan, number: int) -> None:
-        """Learn the ops of a plan."""
+    def plan(self, plan: Plan) -> None:
+        """Take a plan; only its first time counts."""
+        if plan in self._plans:
+            return
+        number = len(self._plans)
+        self._plans.add(plan)
         for position, (op, wave) in enumerate(plan.op_waves().items()):
-            self.places[op] = f',"plan":{number},"at":{position},"wave":{wave}'
+            self._places[op] = f',"plan":{number},"at":{position},"wave":{wave}'
+        args = f'{{"plan":{number},"name":{_quoted(plan.name)},"digest":"{plan_digest(plan)}"}}'
+        self._lines.append(f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"plan","args":{args}}},\n')
 
-    def of(self, record: _Request | _Call) -> str:
-        """The events of a request or a call that ended."""
-        return self._request(record) if isinstance(record, _Request) else self._call(record)
+    def take(self, record: _Record) -> None:
+        """Take a request or a call that ended, or steps."""
+        begun = record.begun
+        if isinstance(begun, AskedRequest):
+            self._request(begun, record)
+        elif begun is not None:
+            self._call(begun, record)
 
     def _micros(self, seconds: float) -> int:
-        return int((seconds - self.origin) * 1e6)
+        return int((seconds - self._origin) * 1e6)
 
-    def _request(self, record: _Request) -> str:
+    def _request(self, asked: AskedRequest, record: _Record) -> None:
         """A request, and its phases inside of it. Most of the cost of a recording is here."""
-        next(self.counts[REQUESTS])
-        kind, op, op_id, row, number, ready, held = record.asked
-        lane, origin = record.lane, self.origin
-        start, end = int((record.start - origin) * 1e6), int((record.end - origin) * 1e6)
-        result, timing = _result(record.future)
-        head = f'{{"ph":"X","pid":{REQUESTS},"tid":{lane},"ts":'
+        self._counts[REQUESTS] += 1
+        kind, op, op_id, row, number, ready, held = asked
+        origin, started = self._origin, record.start
+        start, end = int((started - origin) * 1e6), int((record.end - origin) * 1e6)
+        lane = self._requests.take(start, end)
+        result, timing = _result(record.outcome)
         phases, waited = "", "limit" if held else None
         if timing is not None:
+            head = f'{{"ph":"X","pid":{REQUESTS},"tid":{lane},"ts":'
             points = [start]
             result += f',"computed":{timing.computed_tokens}'
             for name, mark in (("admitted", timing.admitted), ("first", timing.first_token)):
@@ -319,37 +305,39 @@ class _Text:
             if phases:
                 phases += f'{head}{points[-1]},"dur":{end - points[-1]},{_PHASES[len(points) - 1]}'
             if timing.obstacle is not None:
-                longer = timing.admitted is None or timing.admitted - record.start >= record.start - ready
+                longer = timing.admitted is None or timing.admitted - started >= started - ready
                 waited = timing.obstacle if longer or not held else waited
         if waited is not None:
             result += f',"wait":"{waited}"'
-        return (
-            f'{head}{start},"dur":{end - start},"name":{_quoted(op_id)},"cat":"{kind}",'
-            f'"args":{{"row":{"null" if row is None else row},"sample":{number}{"" if op is None else self.places[op]},'
+        self._lines.append(
+            f'{{"ph":"X","pid":{REQUESTS},"tid":{lane},"ts":{start},"dur":{end - start},"name":{_quoted(op_id)},'
+            f'"cat":"{kind}","args":{{"row":{"null" if row is None else row},"sample":{number}{self._places[op]},'
             f'"ready":{int((ready - origin) * 1e6)}{result}}}}},\n{phases}'
         )
 
-    def _call(self, record: _Call) -> str:
-        next(self.counts[TOOLS])
-        name, op, op_id, row, line, early = record.begun
+    def _call(self, begun: BegunCall, record: _Record) -> None:
+        self._counts[TOOLS] += 1
+        name, op, op_id, row, line, early = begun
         start, end = self._micros(record.start), self._micros(record.end)
-        args = f'"row":{"null" if row is None else row}{"" if op is None else self.places[op]}'
+        lane = self._tools.take(start, end)
+        args = f'"row":{"null" if row is None else row}{self._places[op]}'
         args += "" if op_id is None else f',"op":{_quoted(op_id)}'
         args += "" if line is None else f',"line":{line}'
         args += ',"early":true' if early else ""
-        if record.error is not None:
-            args += f',"error":{_quoted(type(record.error).__name__)}'
-        args += "" if record.is_over else ',"unfinished":true'
-        return (
-            f'{{"ph":"X","pid":{TOOLS},"tid":{record.lane},'
+        if record.outcome is _UNFINISHED:
+            args += ',"unfinished":true'
+        elif record.outcome is not None:
+            args += f',"error":{_quoted(type(record.outcome).__name__)}'
+        self._lines.append(
+            f'{{"ph":"X","pid":{TOOLS},"tid":{lane},'
             f'"ts":{start},"dur":{end - start},"name":{_quoted(name)},"cat":"tool","args":{{{args}}}}},\n'
         )
 
-    def step(self, step: ObservedStep) -> str:
-        """A step, and the counter beside it."""
-        next(self.counts[ENGINE])
+    def step(self, step: ObservedStep) -> None:
+        """Take a step, and the counter beside it."""
+        self._counts[ENGINE] += 1
         start, end = self._micros(step.start), self._micros(step.end)
-        return (
+        self._lines.append(
             f'{{"ph":"X","pid":{ENGINE},"tid":1,"ts":{start},"dur":{end - start},"name":"step","cat":"step","args":'
             f'{{"rows":{step.rows},"prefill":{step.prefilled},"running":{step.running},"waiting":{step.waiting},'
             f'"found":{step.found},"evicted":{step.evicted},"preempted":{step.preempted}}}}},\n'
@@ -358,22 +346,18 @@ class _Text:
         )
 
 
-def _result(future: Future[Any] | None) -> tuple[str, Timing | None]:
-    """The fields of the end of a request, and its times; without a future it did not end."""
-    if future is None:
-        return ',"unfinished":true', None
-    try:
-        answer: Generation | Score | Pin = future.result()
-    except BaseException as error:  # that of the request; a future that was cancelled raises one too
-        return _failure(error)
-    if isinstance(answer, Generation):
+def _result(outcome: Any) -> tuple[str, Timing | None]:
+    """The fields of the end of a request, and its times."""
+    if isinstance(outcome, Generation):
         return (
-            f',"prompt":{answer.prompt_tokens},"cached":{answer.cached_tokens}'
-            f',"generated":{answer.generated_tokens},"finish":"{answer.finish_reason}"',
-            answer.timing,
+            f',"prompt":{outcome.prompt_tokens},"cached":{outcome.cached_tokens}'
+            f',"generated":{outcome.generated_tokens},"finish":"{outcome.finish_reason}"',
+            outcome.timing,
         )
-    prompt = answer.prompt_tokens if isinstance(answer, Score) else answer.length
-    return f',"prompt":{prompt},"cached":{answer.cached_tokens}', answer.timing
+    if isinstance(outcome, Score | Pin):
+        prompt = outcome.prompt_tokens if isinstance(outcome, Score) else outcome.length
+        return f',"prompt":{prompt},"cached":{outcome.cached_tokens}', outcome.timing
+    return (',"unfinished":true', None) if outcome is _UNFINISHED else _failure(outcome)
 
 
 def _failure(error: BaseException) -> tuple[str, Timing | None]:
@@ -384,11 +368,6 @@ def _failure(error: BaseException) -> tuple[str, Timing | None]:
         usage = error.usage
         text += f',"prompt":{usage.prompt_tokens},"cached":{usage.cached_tokens},"generated":{usage.generated_tokens}'
     return text, error.timing
-
-
-def _plan_event(plan: Plan, number: int) -> str:
-    args = f'{{"plan":{number},"name":{_quoted(plan.name)},"digest":"{plan_digest(plan)}"}}'
-    return f'{{"ph":"M","pid":0,"tid":0,"ts":0,"name":"plan","args":{args}}},\n'
 
 
 def _name(process: int, thread: int, what: str, name: str) -> str:

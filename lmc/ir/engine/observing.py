@@ -7,7 +7,6 @@ are in seconds of ``time.perf_counter``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -68,8 +67,8 @@ class ObservedStep:
 
 OnStep = Callable[[ObservedStep | None], object]
 """Takes a step of an engine; None: no more of them will come."""
-RequestEnded = Callable[[Future[Any]], object]
-"""Takes the future of a request that is done."""
+RequestEnded = Callable[[Any], object]
+"""Takes the answer of a request that is done, or its error."""
 CallEnded = Callable[[BaseException | None], object]
 """Takes the error of a call that ended; None: it returned."""
 
@@ -82,7 +81,7 @@ class Observer(Protocol):
         ...
 
     def begin_request(self, asked: AskedRequest) -> RequestEnded:
-        """Take a request just before it is submitted. Its future gets the callback that is returned."""
+        """Take a request just before it is submitted. Gives the callback for its end."""
         ...
 
     def begin_call(self, begun: BegunCall) -> CallEnded:
