@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,6 +37,10 @@ def serve_command(
         float, typer.Option(metavar="SECONDS", min=0, help="Time for running requests after SIGTERM.")
     ] = 30.0,
     log_texts: Annotated[bool, typer.Option("--log-texts", help="Log outputs too.")] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where files and batches are kept, for this server and the next one."),
+    ] = None,
     dtype: Dtype = None,
     kv_tokens: KvTokens = None,
     deterministic: Deterministic = None,
@@ -59,7 +64,7 @@ def serve_command(
         "prefill_tokens": prefill_tokens,
     }
     options = driver.api_server.ServeOptions(
-        host, port, api_key_env, insecure, allow_origin, max_body, max_waiting, drain_seconds, log_texts
+        host, port, api_key_env, insecure, allow_origin, max_body, max_waiting, drain_seconds, log_texts, state
     )
     driver.api_server.serve(given, options, _print_start)
 

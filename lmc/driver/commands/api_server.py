@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmc.driver.commands.cli_options import GivenOptions
@@ -27,7 +28,10 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Options of ``lmc serve``; those of ``Settings`` (``lmc.runtime.server``) have its meanings."""
+    """Options of ``lmc serve``; those of ``Settings`` (``lmc.runtime.server``) have its meanings.
+
+    Files and batches are in the folder ``state``; without one, they end with the process.
+    """
 
     host: str = HOST
     port: int = PORT
@@ -38,6 +42,7 @@ class ServeOptions:
     max_waiting: int = 512
     drain_seconds: float = 30.0
     log_texts: bool = False
+    state: Path | None = None
 
 
 def serve(given: GivenOptions, options: ServeOptions, started: Callable[[str, str], None]) -> None:
@@ -49,6 +54,7 @@ def serve(given: GivenOptions, options: ServeOptions, started: Callable[[str, st
     key = _key(options)
     try:
         from lmc.runtime.server.app import ServerApp
+        from lmc.runtime.server.batches.store import StateStore
         from lmc.runtime.server.model import Model
         from lmc.runtime.server.running import bound, run
         from lmc.runtime.server.settings import Settings
@@ -72,8 +78,8 @@ def serve(given: GivenOptions, options: ServeOptions, started: Callable[[str, st
             max_waiting=options.max_waiting,
             log_texts=options.log_texts,
         )
-        with closing(make_engine(target)) as engine:
-            server = ServerApp(Model(engine, name, options.max_waiting), settings)
+        with closing(StateStore(options.state)) as store, closing(make_engine(target)) as engine:
+            server = ServerApp(Model(engine, name, options.max_waiting), settings, store)
             run(server, listening, options.drain_seconds, lambda: started(url, name))
 
 

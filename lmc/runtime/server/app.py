@@ -13,14 +13,16 @@ from starlette.responses import JSONResponse, Response
 from lmc.ir.errors import LmcError
 from lmc.runtime.server.anthropic import messages
 from lmc.runtime.server.anthropic.form import form as anthropic_form
+from lmc.runtime.server.batches.runs import BatchRuns
+from lmc.runtime.server.batches.store import StateStore
 from lmc.runtime.server.errors import ApiError, error_of
 from lmc.runtime.server.gate import Gate
 from lmc.runtime.server.metrics import Metrics
 from lmc.runtime.server.model import Model
-from lmc.runtime.server.openai import chat, completions, models
+from lmc.runtime.server.openai import batches, chat, completions, files, models
 from lmc.runtime.server.openai.form import form as openai_form
 from lmc.runtime.server.operators import routes as operators
-from lmc.runtime.server.parameters import UnsupportedError
+from lmc.runtime.server.parameters import invalid_body
 from lmc.runtime.server.settings import Settings
 from lmc.runtime.server.sglang import generate, info
 from lmc.runtime.server.sglang.form import form as sglang_form
@@ -30,6 +32,8 @@ ROUTERS = (
     chat.router,
     completions.router,
     models.router,
+    files.router,
+    batches.router,
     messages.router,
     generate.router,
     info.router,
@@ -45,7 +49,8 @@ _FORMS: tuple[tuple[str, Callable[[ApiError], dict[str, Any]]], ...] = (
 class ServerApp(FastAPI):
     """The application. ``gate`` is its outermost part, which is what a server runs."""
 
-    def __init__(self, model: Model, settings: Settings) -> None:
+    def __init__(self, model: Model, settings: Settings, store: StateStore | None = None) -> None:
+        """Serve a model. Files and batches are those of ``store``; without one, they end with the process."""
         super().__init__(title="lmc", description=f"{model.name} over HTTP.", docs_url=None, redoc_url=None)
         self.state.metrics = Metrics(model)
         for router in ROUTERS:
@@ -57,6 +62,12 @@ class ServerApp(FastAPI):
         self.add_exception_handler(HTTPException, _answer_http)
         self.add_exception_handler(Exception, _answer_error)
         self.gate = Gate(self, settings, model, self.state.metrics, answer)
+        self.state.store = StateStore() if store is None else store
+        self.state.batches = BatchRuns(model, self.state.store, self.gate)
+
+    def resume(self) -> None:
+        """Continue the batches that an earlier process has left. For the event loop that serves."""
+        self.state.batches.resume()
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
@@ -81,26 +92,8 @@ async def _answer_http(request: Request, error: Exception) -> Response:
 
 async def _answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return answer(request.url.path, _invalid(error))
-
-
-def _invalid(error: RequestValidationError) -> ApiError:
-    """Return the first problem of a body as the error of the parameter that it is about."""
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return ApiError("invalid", "the body is no JSON")
-    inner = first.get("ctx", {}).get("error")
-    path = [str(step) for step in first["loc"] if step not in ("body", "query", "path")]
-    if isinstance(inner, UnsupportedError):
-        path.append(inner.parameter)
-    name = ".".join(step for step in path if not _is_alternative(step)) or None
-    message = first["msg"].removeprefix("Value error, ")
-    return ApiError("invalid", message if name is None else f"{name}: {message}", name)
-
-
-def _is_alternative(step: str) -> bool:
-    """Return True for the parts of a path that pydantic adds to name one of several types."""
-    return "[" in step or step in ("str", "int", "float", "bool")
+    problems = [{**problem, "loc": problem["loc"][1:]} for problem in error.errors()]  # the first part says: the body
+    return answer(request.url.path, invalid_body(problems))
 
 
 def answer(path: str, error: ApiError, status: int | None = None) -> Response:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from lmc.ir.engine.protocol import SamplingParams
-from lmc.runtime.server.errors import refused
+from lmc.runtime.server.errors import ApiError, refused
 
 MOST_CHOICES = 128
 MOST_STOPS = 64
@@ -42,6 +43,25 @@ class UnsupportedError(ValueError):
     def __init__(self, parameter: str, problem: str) -> None:
         super().__init__(problem)
         self.parameter = parameter
+
+
+def invalid_body(problems: Sequence[Mapping[str, Any]]) -> ApiError:
+    """Return the first of pydantic's problems of a body as the error of the parameter that it is about."""
+    first = problems[0]
+    if first["type"] == "json_invalid":
+        return ApiError("invalid", "the body is no JSON")
+    inner = first.get("ctx", {}).get("error")
+    path = [str(step) for step in first["loc"]]
+    if isinstance(inner, UnsupportedError):
+        path.append(inner.parameter)
+    name = ".".join(step for step in path if not _is_alternative(step)) or None
+    message = first["msg"].removeprefix("Value error, ")
+    return ApiError("invalid", message if name is None else f"{name}: {message}", name)
+
+
+def _is_alternative(step: str) -> bool:
+    """Return True for the parts of a path that pydantic adds to name one of several types."""
+    return "[" in step or step in ("str", "int", "float", "bool")
 
 
 def sampling_of(

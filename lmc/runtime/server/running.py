@@ -43,6 +43,7 @@ class Process(uvicorn.Server):
         )
         super().__init__(config)
         self._gate = server.gate
+        self._resume = server.resume
         self._drain_seconds = drain_seconds
         self._started = started
         self._draining: asyncio.Task[None] | None = None
@@ -51,6 +52,7 @@ class Process(uvicorn.Server):
         """Accept connections."""
         await super().startup(sockets)
         self._loop = asyncio.get_running_loop()
+        self._resume()
         self._started()
 
     @contextlib.contextmanager
