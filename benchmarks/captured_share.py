@@ -118,7 +118,7 @@ def _without_names(ordinary: Ordinary) -> list[Run]:
 
 
 def _taking_every_way(condition: Condition) -> list[Run]:
-    return _made(condition.inputs())
+    return _made(condition.inputs)
 
 
 def measure(program: Program) -> Share:

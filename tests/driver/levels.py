@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from lmc.driver.compile.compile import compile_captured
+from lmc.driver.compile.compiled import Compiled
 from lmc.driver.run.execute import Job, execute
 from lmc.driver.run.result import Result
 from lmc.driver.targets.registry import load_tokenizer
@@ -27,6 +28,8 @@ from tests.runtime.engines import LateEngine
 LONG = 20.0
 TOY = Target("toy")
 LEVELS = ("O0", "O2")
+_LAST: dict[str, tuple[Captured, Compiled]] = {}
+"""The last capture that was compiled for a level."""
 READS = frozenset({"lookup"})
 """First values of effects of functions that only read, in every header of random programs: they may trade places."""
 
@@ -44,7 +47,7 @@ def run_at(
     """
     EFFECTS.clear()
     others = {*threading.enumerate()}
-    compiled = compile_captured(captured, TOY, PipelineOptions(level), load_tokenizer(TOY), cache=CACHE)
+    compiled = _compiled(level, captured)
     bound = bind(program or captured.function, args, kwargs)
     found: dict[int, Result] = {}
     job = Job(0, bound, compiled, inputs_of(captured, bound))
@@ -54,6 +57,15 @@ def run_at(
     settle(others)
     assert engine.pinned == ()
     return Run(_end(found[0]), list(EFFECTS), calls_of(found[0].profile.ops))
+
+
+def _compiled(level: str, captured: Captured) -> Compiled:
+    """Compile ``captured``, once for runs that follow each other."""
+    last = _LAST.get(level)
+    if last is None or last[0] is not captured:
+        options = PipelineOptions(level)
+        last = _LAST[level] = captured, compile_captured(captured, TOY, options, load_tokenizer(TOY), cache=CACHE)
+    return last[1]
 
 
 def check_levels(captured: Captured, make: Callable[[], tuple[Any, ...]]) -> None:

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from lmc.frontend.capture import capture
 from lmc.frontend.program.arguments import bind
+from lmc.frontend.program.variants import Captured
 from tests.driver.levels import check_levels
 from tests.frontend.condition_strategies import CONDITIONS_HEADER, conditional_programs
 from tests.frontend.corpus import conditions, loops, thread_state
 from tests.frontend.corpus.cases import CASES as CORPUS
 from tests.frontend.corpus.conditions.cases import CONDITIONS, INPUTS
 from tests.frontend.corpus.loops.cases import LOOPS
+from tests.frontend.harness import FULL
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
 from tests.frontend.strategies import arguments, load
 
@@ -33,8 +35,12 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("name", CASES)
 def test_every_level_is_plain_python(name):
     program = CASES[name].program
-    for given_text in INPUTS[: 2 if settings.default.max_examples < 100 else 60]:  # type: ignore[union-attr]
-        check_levels(capture(program, bind(program, given_text, {})), lambda given_text=given_text: given_text)
+    captured: Captured | None = None
+    for given_text in INPUTS[: 60 if FULL else 2]:
+        bound = bind(program, given_text, {})
+        if captured is None or FULL or not captured.matches(bound):
+            captured = capture(program, bound)
+        check_levels(captured, lambda given_text=given_text: given_text)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Runs a program in every way and holds the results against each other."""
 
 import ast
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ from lmc.ir.text.parser import parse
 from lmc.ir.verify.verifier import verify
 from tests.compiled_constraints import compile_for_toy, toy_constraints
 
+FULL = os.environ.get("LMC_TEST_FULL") == "1"
 EFFECTS: list[Any] = []
 _CHECKED: WeakValueDictionary[int, Module] = WeakValueDictionary()
 
@@ -112,6 +114,24 @@ def check(
     if plain.end[0] == "gave":
         assert graph.calls == plain.calls
     return captured
+
+
+def check_inputs(
+    program: JittedFunction, inputs: Sequence[tuple[Any, ...]], *, stop_before: StopBefore | None = None
+) -> Captured:
+    """Check each of ``inputs``: a capture runs all that it matches. Return the first capture.
+
+    With LMC_TEST_FULL each input is captured as well where an earlier capture matches it.
+    """
+    captures: list[Captured] = []
+    for one in inputs:
+        plain = run_plain(program, one, {})
+        found = next((each for each in captures if each.matches(bind(program, one, {}))), None)
+        if found is not None:
+            check(program, one, captured=found, plain=plain)
+        if found is None or FULL:
+            captures.append(check(program, one, plain=plain, stop_before=stop_before))
+    return captures[0]
 
 
 def check_module(module: Module) -> None:

@@ -5,11 +5,10 @@ import pkgutil
 
 import pytest
 
-from lmc.frontend.program.arguments import bind
 from tests.frontend.corpus import loops
 from tests.frontend.corpus.conditions.cases import INPUTS
 from tests.frontend.corpus.loops.cases import LOOPS
-from tests.frontend.harness import at_the_end, check
+from tests.frontend.harness import at_the_end, check_inputs
 
 for found in pkgutil.iter_modules(loops.__path__):
     importlib.import_module(f"{loops.__name__}.{found.name}")
@@ -23,13 +22,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("name", LOOPS)
 def test_any_number_of_rounds_is_that_of_plain_python(name):
     case = LOOPS[name]
-    inputs = [*case.inputs(), *INPUTS[:2]]
-    first = check(case.program, inputs[0])
-    for one in inputs[1:]:
-        if first.matches(bind(case.program, one, {})):
-            check(case.program, one, captured=first)
-        else:
-            check(case.program, one)
+    first = check_inputs(case.program, [*case.inputs, *INPUTS[:2]])
     causes = [found.cause for found in first.breaks]
     if case.stops is None:
         assert causes == []
@@ -41,5 +34,4 @@ def test_any_number_of_rounds_is_that_of_plain_python(name):
 @pytest.mark.parametrize("name", [name for name, case in LOOPS.items() if case.stops is None])
 def test_a_continuation_goes_the_same_rounds(name):
     case = LOOPS[name]
-    for one in case.inputs():
-        assert check(case.program, one, stop_before=at_the_end).breaks
+    assert check_inputs(case.program, case.inputs, stop_before=at_the_end).breaks

@@ -31,7 +31,8 @@ from tests.frontend.turn_strategies import TURNS_HEADER, turn_programs
 FULL = settings.default.max_examples > 100  # type: ignore[union-attr]
 DEPTHS = st.sampled_from([graph.MAX_DEPTH, graph.MAX_DEPTH, 7])
 """Limits of conditions in each other: known rounds reach a low one soon, and become a loop of the run."""
-GROUPS = ("conditions", "loops", "ordinary", "corpus", "examples", "sglang")
+GROUPS = ("examples", "sglang", *(("conditions", "loops", "ordinary", "corpus") if FULL else ()))
+"""Groups of the corpus. Those that only a full run checks have tests of their own, on the same inputs."""
 CORPUS = {f"{program.group}-{program.name}": program for program in corpus() if program.group in GROUPS}
 STRATEGIES = {
     "plain": (HEADER, programs()),

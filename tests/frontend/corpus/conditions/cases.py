@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType, FrameType
 from typing import Any
 
@@ -34,6 +35,7 @@ class Condition:
     stops: str | None = None
     never: tuple[str, ...] = ()
 
+    @cached_property
     def inputs(self) -> list[tuple[str]]:
         """Inputs that together run every line, at least two of them."""
         wanted = _lines(self.program.function.__code__)
