@@ -235,10 +235,10 @@ class NextUse(Eviction):
         that happened, so entries are at most too far ahead.
         """
         while (top := heap.top()) is not None:
-            node = top[1]
-            before, since = node.judged[1], self._since(node)
-            rank = self._refreshed(node)
-            if rank == before and (rank is not None or since is not None):
+            key, node = top
+            since, rank = self._since(node), self._refreshed(node)
+            known = since == key if heap is self._aged else rank is not None and -rank == key[0]
+            if known:
                 age = math.inf if since is None else self.admissions - since
                 distance = math.inf if rank is None else rank - self.now
                 if heap is (self._aged if age < distance else self._expected):

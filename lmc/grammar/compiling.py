@@ -113,6 +113,8 @@ def _schema(value: Any) -> str:
             made = json.loads(value)
         except ValueError as error:
             raise ConstraintError(f"the schema is no JSON: {error}", remedy="give a JSON Schema") from None
+        except RecursionError:
+            raise _nested_too_deeply() from None
     elif not isinstance(value, dict | bool):
         made = _class(value)
     if not isinstance(made, dict | bool):
@@ -120,9 +122,13 @@ def _schema(value: Any) -> str:
     try:
         return canonical_json(made)
     except RecursionError:
-        raise ConstraintError("the schema is nested too deeply", remedy="nest less deeply") from None
+        raise _nested_too_deeply() from None
     except (TypeError, ValueError) as error:
         raise ConstraintError(f"the schema is no JSON: {error}", remedy="give a JSON Schema") from None
+
+
+def _nested_too_deeply() -> ConstraintError:
+    return ConstraintError("the schema is nested too deeply", remedy="nest less deeply")
 
 
 def _class(value: Any) -> Any:

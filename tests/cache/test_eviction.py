@@ -251,6 +251,21 @@ def test_what_a_run_left_is_kept_by_age_once_it_has_ended() -> None:
     assert [cache.match_prefix(each).length for each in ([1, 2], [3, 4])] == [2, 0]
 
 
+def test_the_age_of_what_others_and_an_ended_run_used_is_that_of_the_last_use() -> None:
+    eviction = NextUse()
+    cache = RadixCache(PagePool(20), eviction)
+    for token in (1, 2, 3):
+        put(cache, [token])
+        eviction.admitted(None, 0)
+    eviction.begin("call")
+    cache.match_prefix([1], run="call")
+    cache.reconsider([1])  # while the run is under way, the age is that of the use before
+    eviction.end("call")
+    eviction.admitted(None, 0)
+    cache.evict(1)
+    assert [cache.match_prefix([token]).length for token in (1, 2, 3)] == [1, 0, 1]
+
+
 def test_many_expectations_of_one_prompt_stay_cheap() -> None:
     uses = ExpectedUses()
     prompt = list(range(50))

@@ -82,7 +82,7 @@ class TimelineFile:
         self._path = path
         self._taken: deque[Plan | ObservedStep | _Record] = deque()
         self._open: list[_Record] = []
-        """Those that had not ended when what was taken was written."""
+        """Records that had not ended at the last writing."""
         self._closing = threading.Event()
         self._closed = False
         try:

@@ -144,7 +144,7 @@ class Gate:
     def _log(self, scope: Scope, status: int, seconds: float, served: Exchange) -> None:
         line: dict[str, Any] = {
             "id": served.id,
-            "route": f"{scope['method']} {_route(scope)}",
+            "route": f"{scope['method']} {scope['path'][:200]}",
             "tokens": served.prompt_tokens + served.generated_tokens,
             "cached": served.cached_tokens,
             "ms": round(seconds * 1000, 1),
@@ -220,8 +220,3 @@ def _host(header: str) -> str:
     if header.startswith("["):
         return header[1:].partition("]")[0].lower()
     return header.rpartition(":")[0].lower() if header.rpartition(":")[2].isdigit() else header.lower()
-
-
-def _route(scope: Scope) -> str:
-    route = scope.get("route")
-    return getattr(route, "path", None) or "?"

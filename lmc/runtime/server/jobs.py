@@ -42,6 +42,24 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoredPart:
+    """The tokens of a prompt from place ``start`` on (at least 1), to be scored after those before it."""
+
+    tokens: tuple[int, ...]
+    start: int
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """The tokens before the place."""
+        return self.tokens[: self.start]
+
+    @property
+    def rest(self) -> tuple[int, ...]:
+        """The scored tokens."""
+        return self.tokens[self.start :]
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """Something new of generation ``choice`` of a job: text and tokens of it, or its end."""
 

@@ -19,7 +19,6 @@ from lmc.ir.engine.protocol import (
     Generation,
     Handle,
     OnDelta,
-    Pin,
     PrefixCaching,
     Request,
     Score,
@@ -28,7 +27,7 @@ from lmc.ir.engine.protocol import (
 )
 from lmc.ir.errors import ConstraintError, EngineError, InputError
 from lmc.runtime.server.errors import ApiError, error_of
-from lmc.runtime.server.jobs import ClientLane, Event, GenerationJob
+from lmc.runtime.server.jobs import ClientLane, Event, GenerationJob, ScoredPart
 from lmc.runtime.server.prompts import Prompts
 from lmc.runtime.server.tokens import TokenTexts
 
@@ -122,24 +121,25 @@ class Model:
             finally:
                 self._release(handles)
 
-    async def score(self, prompt: tuple[int, ...], continuations: Sequence[tuple[int, ...]], lane: ClientLane) -> Score:
-        """Return the log-probabilities of continuations. If this is cancelled, so is the request."""
-        request = ScoreRequest(
-            prompt, tuple(continuations), instance=lane.number, place=lane.place, priority=lane.priority
-        )
-        async with self._running(1, lane):
-            (found,) = await self._all([self.engine.score(request)])
-            return found
+    async def scores(self, parts: Sequence[ScoredPart], lane: ClientLane) -> list[Score]:
+        """Return the log-probabilities of the ends of prompts. If this is cancelled, so are the requests."""
+        requests = [
+            ScoreRequest(part.prompt, (part.rest,), instance=lane.number, place=lane.place, priority=lane.priority)
+            for part in parts
+        ]
+        async with self._running(len(requests), lane):
+            return await self._all([self.engine.score(each) for each in requests])
 
-    async def keep(self, prompt: tuple[int, ...], lane: ClientLane) -> Pin:
-        """Compute a prompt, so that the cache has it for the requests that follow."""
+    async def keep(self, prompts: Sequence[tuple[int, ...]], lane: ClientLane) -> list[Generation]:
+        """Compute prompts, so that the cache has them for later requests; gives generations without a token."""
         engine = self.engine
         if not isinstance(engine, PrefixCaching):
             raise ApiError("invalid", "this engine keeps no prefixes", "max_tokens")
-        async with self._running(1, lane):
-            (pin,) = await self._all([engine.prefill(prompt, lane.place, lane.priority)])
+        async with self._running(len(prompts), lane):
+            pins = await self._all([engine.prefill(prompt, lane.place, lane.priority) for prompt in prompts])
+        for pin in pins:
             engine.unpin(pin)
-            return pin
+        return [computed(prompt, pin.cached_tokens) for prompt, pin in zip(prompts, pins, strict=True)]
 
     def flush(self) -> bool:
         """Forget computed prefixes; False where the engine keeps none."""
@@ -188,6 +188,11 @@ class Model:
             yield
         finally:
             self.in_flight -= count
+
+
+def computed(prompt: Sequence[int], cached_tokens: int = 0) -> Generation:
+    """Return the generation of a prompt that is only computed."""
+    return Generation((), "", "length", prompt_tokens=len(prompt), cached_tokens=cached_tokens)
 
 
 def _requests(jobs: Sequence[GenerationJob]) -> list[Request]:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import sys
 from collections.abc import Callable, Generator
 from types import FrameType
 from typing import Any
@@ -16,6 +17,8 @@ from lmc.ir.errors import InputError
 from lmc.runtime.server.app import ServerApp
 
 _POLL_SECONDS = 0.05
+_SWITCH_SECONDS = 0.001
+"""After so long a thread that compiles a constraint lets the loop go on; the default is five times that."""
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -90,5 +93,6 @@ class Process(uvicorn.Server):
 
 def run(server: ServerApp, listening: socket.socket, drain_seconds: float, started: Callable[[], Any]) -> None:
     """Serve until a signal ends the process."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
     process = Process(server, drain_seconds, started)
     process.run(sockets=[listening])

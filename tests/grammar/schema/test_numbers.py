@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -171,7 +172,7 @@ def test_multiples_are_those_of_decimals(step: Decimal, near: list[tuple[int, st
             if len(text.strip("-").replace(".", "")) <= 15 and value:
                 assert automaton.matches(text.removesuffix(".0").encode()) == is_valid(schema, value), text
     except ConstraintError as error:  # its rows are made as they are needed: some steps cost more than is allowed
-        if not error.cause.endswith("too many steps at one place") and "too large an automaton" not in error.cause:
+        if not re.search("too many steps at one place$|too large an automaton|steps to combine$", error.cause):
             raise
 
 

@@ -180,8 +180,8 @@ async def count_tokens(request: Request, body: Conversation) -> dict[str, int]:
 
 async def _generated(model: Model, job: GenerationJob, max_tokens: int) -> Generation:
     if max_tokens == 0:
-        pin = await model.keep(job.prompt, job.lane)
-        return Generation((), "", "length", prompt_tokens=len(job.prompt), cached_tokens=pin.cached_tokens)
+        (kept,) = await model.keep([job.prompt], job.lane)
+        return kept
     (found,) = await model.generate(job)
     return found
 

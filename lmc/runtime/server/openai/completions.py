@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from lmc.ir.engine.protocol import Generation, TokenDelta, TokenLogprob
 from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
-from lmc.runtime.server.jobs import Answered, ClientLane, GenerationJob, seeds_of
+from lmc.runtime.server.jobs import Answered, ClientLane, GenerationJob, ScoredPart, seeds_of
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Sampled, check_model
 from lmc.runtime.server.openai.form import FINISH, failed, usage_of
@@ -88,32 +87,28 @@ class Completing:
 
     async def results(self) -> tuple[list[Generation], list[dict[str, Any]]]:
         """Return generations and choices of all prompts, in their order."""
-        parts = await asyncio.gather(*(self._of(index) for index in range(len(self.prompts))))
-        found = [each for part, _ in parts for each in part]
-        choices = [choice for _, part in parts for choice in part]
-        return found, [{**choice, "index": index} for index, choice in enumerate(choices)]
-
-    async def _of(self, index: int) -> tuple[list[Generation], list[dict[str, Any]]]:
-        prompt, echoed = self.prompts[index], await self.echoed(index)
+        echoed = await self.echoed()
+        count = self.body.n or 1
         if self.body.max_tokens == 0:
-            found = await self._computed(prompt)
+            kept = await self.model.keep(self.prompts, self.lane)
+            found = [each for each in kept for _ in range(count)]
         else:
-            found = await self.model.generate(self.jobs[index])
-        return found, [self.choice(prompt, echoed, each) for each in found]
+            found = await self.model.generate(*self.jobs)
+        choices = [
+            {"index": index, **self.choice(self.prompts[index // count], echoed[index // count], each)}
+            for index, each in enumerate(found)
+        ]
+        return found, choices
 
-    async def _computed(self, prompt: tuple[int, ...]) -> list[Generation]:
-        pin = await self.model.keep(prompt, self.lane)
-        done = Generation((), "", "length", prompt_tokens=len(prompt), cached_tokens=pin.cached_tokens)
-        return [done] * (self.body.n or 1)
-
-    async def echoed(self, index: int) -> list[TokenLogprob | None]:
-        """Return the log-probabilities of the prompt's tokens; None for the first, which nothing precedes."""
-        prompt = self.prompts[index]
+    async def echoed(self) -> list[list[TokenLogprob | None]]:
+        """Return the log-probabilities of the prompts' tokens; None for the first, which nothing precedes."""
         if not self.body.echo or self.body.logprobs is None:
-            return []
-        score = await self.model.score(prompt[:1], [prompt[1:]], self.lane) if len(prompt) > 1 else None
-        row = () if score is None else score.logprobs[0]
-        return [None, *(TokenLogprob(*each) for each in zip(prompt[1:], row, strict=True))]
+            return [[] for _ in self.prompts]
+        parts = [ScoredPart(prompt, 1) for prompt in self.prompts]
+        scores = await self.model.scores(parts, self.lane)
+        return [
+            [None, *map(TokenLogprob, part.rest, score.logprobs[0])] for part, score in zip(parts, scores, strict=True)
+        ]
 
     def choice(self, prompt: tuple[int, ...], echoed: list[TokenLogprob | None], found: Generation) -> dict[str, Any]:
         """Return a choice as JSON data."""
@@ -190,6 +185,7 @@ async def _events(request: Request, work: Completing, head: dict[str, Any]) -> A
         choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
         return data({**head, "choices": [choice], **usage})
 
+    echoed = await work.echoed()
     found: dict[int, Generation] = {}
     sent = [0] * (count * len(work.jobs))
     offsets = [0] * len(sent)
@@ -198,8 +194,8 @@ async def _events(request: Request, work: Completing, head: dict[str, Any]) -> A
         if body.echo and not sent[index] and not offsets[index]:
             prompt = work.prompts[index // count]
             text = model.tokenizer.decode(prompt)
-            echoed = await work.echoed(index // count)
-            logprobs = logprobs_of(echoed, prompt, model.texts, 0) if echoed else None
+            scored = echoed[index // count]
+            logprobs = logprobs_of(scored, prompt, model.texts, 0) if scored else None
             offsets[index] = max(len(text), 1)
             yield chunk(index, text, logprobs=logprobs)
         if isinstance(content, TokenDelta):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -17,8 +16,8 @@ from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.protocol import Generation, TokenDelta, TokenLogprob
 from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
-from lmc.runtime.server.jobs import ClientLane, GenerationJob, seeds_of
-from lmc.runtime.server.model import Model
+from lmc.runtime.server.jobs import ClientLane, GenerationJob, ScoredPart, seeds_of
+from lmc.runtime.server.model import Model, computed
 from lmc.runtime.server.parameters import MOST_CHOICES, MOST_LOGPROBS, Parameters, sampling_of
 from lmc.runtime.server.sglang.form import failed
 from lmc.runtime.server.streams import DONE, EventStream, data, while_connected
@@ -134,33 +133,6 @@ class Piece:
     with_text: bool
     began: float
 
-    async def results(self, model: Model) -> list[dict[str, Any]]:
-        """Return the answers of this prompt, one for each sample."""
-        scores = await self.scores(model)
-        if self.job is None:
-            found = await self._computed(model)
-        else:
-            found = await model.generate(self.job)
-        return [self.answer(model, each, scores) for each in found]
-
-    async def _computed(self, model: Model) -> list[Generation]:
-        if self.start is not None:  # the scores have computed it
-            return [Generation((), "", "length", prompt_tokens=len(self.prompt))]
-        pin = await model.keep(self.prompt, self.lane)
-        return [Generation((), "", "length", prompt_tokens=len(self.prompt), cached_tokens=pin.cached_tokens)]
-
-    async def scores(self, model: Model) -> list[tuple[int, float | None]]:
-        """Return the scored tokens of the prompt with their log-probabilities; None for the first token."""
-        if self.start is None:
-            return []
-        start = max(self.start, 1)
-        first: list[tuple[int, float | None]] = [(self.prompt[0], None)] if self.start == 0 else []
-        rest = self.prompt[start:]
-        if not rest:
-            return first
-        score = await model.score(self.prompt[:start], [rest], self.lane)
-        return [*first, *zip(rest, score.logprobs[0], strict=True)]
-
     def answer(self, model: Model, found: Generation, scores: Sequence[tuple[int, float | None]]) -> dict[str, Any]:
         """Return an answer as JSON data."""
         reason: dict[str, Any] = {"type": "length", "length": found.generated_tokens}
@@ -202,6 +174,37 @@ class Piece:
                 [entry(token_id, logprob) for token_id, logprob in each.top] for each in logprobs
             ]
         return meta
+
+
+async def _results(model: Model, pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    """Return the answers of all prompts, one for each sample."""
+    scores = await _scores(model, pieces)
+    jobs = [piece.job for piece in pieces if piece.job is not None]
+    kept = [piece for piece in pieces if piece.job is None and piece.start is None]
+    generations = iter(await model.generate(*jobs) if jobs else ())
+    computed_ones = iter(await model.keep([piece.prompt for piece in kept], kept[0].lane) if kept else ())
+    answers: list[dict[str, Any]] = []
+    for piece, scored in zip(pieces, scores, strict=True):
+        if piece.job is not None:
+            found = [next(generations) for _ in piece.job.seeds]
+        else:  # what is scored is computed
+            found = [next(computed_ones) if piece.start is None else computed(piece.prompt)]
+        answers += [piece.answer(model, each, scored) for each in found]
+    return answers
+
+
+async def _scores(model: Model, pieces: Sequence[Piece]) -> list[list[tuple[int, float | None]]]:
+    """Return the scored tokens of prompts with their log-probabilities; None for a first token."""
+    parts = [None if piece.start is None else ScoredPart(piece.prompt, max(piece.start, 1)) for piece in pieces]
+    asked = [part for part in parts if part is not None and part.rest]
+    found = iter(await model.scores(asked, pieces[0].lane) if asked else ())
+    scores: list[list[tuple[int, float | None]]] = []
+    for piece, part in zip(pieces, parts, strict=True):
+        scored: list[tuple[int, float | None]] = [(piece.prompt[0], None)] if piece.start == 0 else []
+        if part is not None and part.rest:
+            scored += zip(part.rest, next(found).logprobs[0], strict=True)
+        scores.append(scored)
+    return scores
 
 
 async def _pieces(model: Model, request: Request, body: GenerateRequest) -> list[Piece]:
@@ -278,10 +281,7 @@ async def generate(request: Request, body: GenerateRequest) -> Response:
             raise refused("stream", "streams have one prompt, one sample and at least one new token")
         return await EventStream.open(request, _events(request, model, pieces[0]), failed)
 
-    async def all_results() -> list[list[dict[str, Any]]]:
-        return list(await asyncio.gather(*(piece.results(model) for piece in pieces)))
-
-    answers = [each for part in await while_connected(request, all_results()) for each in part]
+    answers = await while_connected(request, _results(model, pieces))
     for each in answers:
         note_usage(request, [_counts(each)])
     is_list = body.is_batch or len(answers) > 1
@@ -303,7 +303,7 @@ def _counts(answer: dict[str, Any]) -> Generation:
 async def _events(request: Request, model: Model, piece: Piece) -> AsyncIterator[bytes]:
     """Yield the events of a stream: each has the whole output so far."""
     assert piece.job is not None, "something is generated"
-    scores = await piece.scores(model)
+    (scores,) = await _scores(model, [piece])
     text, tokens = "", list[int]()
     logprobs: list[TokenLogprob] = []
     async for event in model.stream(piece.job):

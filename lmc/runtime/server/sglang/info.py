@@ -40,7 +40,8 @@ async def server_info(request: Request) -> dict[str, Any]:
     }
 
 
-@router.api_route("/flush_cache", methods=["GET", "POST"])
+@router.get("/flush_cache")
+@router.post("/flush_cache")
 async def flush_cache(request: Request) -> dict[str, str]:
     """Forget computed prefixes."""
     if not model_of(request).flush():

@@ -1,0 +1,191 @@
+"""The process of a server: who may connect, signals, draining, limits, the log."""
+
+import contextlib
+import json
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.runtime.server.servers import SECONDS, Served, served
+
+CHAT: dict[str, Any] = {"model": "builtin", "messages": [{"role": "user", "content": "Count to a thousand."}]}
+LONG: dict[str, Any] = {**CHAT, "max_tokens": 3000, "min_tokens": 3000, "stream": True}
+
+
+def opened(server: Served, path: str, body: Any, began: threading.Event) -> list[str]:
+    """Read a stream to its end; ``began`` is set at its first line."""
+    lines: list[str] = []
+    with httpx2.stream("POST", f"{server.url}{path}", json=body, timeout=SECONDS) as answer:
+        for line in answer.iter_lines():
+            began.set()
+            lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("path", "last"),
+    [
+        ("/v1/chat/completions", '"type":"server_error"'),
+        ("/v1/messages", '"type":"overloaded_error"'),
+        ("/generate", '"code":503'),
+    ],
+)
+def test_running_requests_are_cut_with_the_error_event_of_their_protocol(path: str, last: str):
+    body = LONG
+    if path == "/v1/messages":
+        body = {name: value for name, value in LONG.items() if name != "min_tokens"}
+    if path == "/generate":
+        sampling = {"max_new_tokens": 3000, "min_new_tokens": 3000}
+        body = {"text": "Count", "stream": True, "sampling_params": sampling}
+    with served("--model", "builtin", "--drain-seconds", "0.2") as server:
+        began, lines = threading.Event(), list[str]()
+        client = threading.Thread(target=lambda: lines.extend(opened(server, path, body, began)))
+        client.start()
+        assert began.wait(SECONDS)
+        assert server.stop() == 0
+        client.join()
+    if path != "/v1/messages" or len(lines) > 3:
+        shown = [line for line in lines if line]
+        assert last in shown[-1] or '"message_stop"' in shown[-1]
+
+
+def test_draining_refuses_new_requests_and_finishes_the_others():
+    with served("--model", "builtin", "--drain-seconds", "120") as server:
+        began, lines = threading.Event(), list[str]()
+        body = {**LONG, "max_tokens": 400, "min_tokens": 400}
+        client = threading.Thread(target=lambda: lines.extend(opened(server, "/v1/chat/completions", body, began)))
+        client.start()
+        assert began.wait(SECONDS)
+        server.process.send_signal(signal.SIGTERM)
+        end = time.monotonic() + SECONDS
+        while (answer := server.post("/v1/chat/completions", {**CHAT, "max_tokens": 1})).status_code == 200:
+            assert time.monotonic() < end
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert answer.json()["error"]["type"] == "server_error"
+        assert server.get("/health").status_code == 200
+        client.join()
+        assert [line for line in lines if line][-1] == "data: [DONE]"
+        assert server.process.wait(SECONDS) == 0
+
+
+def test_a_second_signal_ends_the_process():
+    with served("--model", "builtin", "--drain-seconds", "600") as server:
+        began = threading.Event()
+
+        def read() -> None:
+            with contextlib.suppress(httpx2.HTTPError):
+                opened(server, "/v1/chat/completions", LONG, began)
+
+        client = threading.Thread(target=read)
+        client.start()
+        assert began.wait(SECONDS)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        started = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(SECONDS)
+        assert time.monotonic() - started < 20
+        client.join()
+
+
+def test_an_address_in_use_is_refused_before_the_model_loads():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        with pytest.raises(AssertionError, match="in use") as caught, served("--model", "builtin", "--port", port):
+            pass
+    assert "--port" in str(caught.value)
+
+
+def test_other_machines_need_a_key():
+    with pytest.raises(AssertionError, match="--api-key-env"), served("--model", "toy", "--host", "0.0.0.0"):
+        pass
+    with (
+        pytest.raises(AssertionError, match="LMC_NO_SUCH_KEY"),
+        served("--model", "toy", "--api-key-env", "LMC_NO_SUCH_KEY"),
+    ):
+        pass
+    with served("--model", "toy", "--host", "0.0.0.0", "--insecure") as server:
+        assert any("without a key" in line for line in server.lines)
+
+
+def test_keys_are_checked_and_never_printed():
+    key = "a-secret-key-of-this-test"
+    with served("--model", "toy", "--api-key-env", "LMC_TEST_KEY", LMC_TEST_KEY=key) as server:
+        body = {"model": "toy", "messages": [{"role": "user", "content": "private words"}], "max_tokens": 2}
+        for path in ("/v1/chat/completions", "/v1/messages"):
+            assert server.post(path, body).status_code == 401
+            assert server.post(path, body, Authorization=f"Bearer {key}x").status_code == 401
+            assert server.post(path, body, Authorization=f"Bearer {key}").status_code == 200
+            assert server.post(path, body, **{"x-api-key": key}).status_code == 200
+        assert server.get("/ready").status_code == 200
+        assert server.get("/metrics").status_code == 401
+        assert server.stop() == 0
+        text = "\n".join(server.lines)
+        assert key not in text
+        assert "private" not in text
+        logged = [json.loads(line) for line in server.lines if line.startswith("{")]
+        assert [line["status"] for line in logged if line["route"] == "POST /v1/messages"] == [401, 401, 200, 200]
+
+
+def test_web_pages_of_other_origins_get_nothing(toy: Served):
+    body = {"model": "toy", "messages": [{"role": "user", "content": "x"}], "max_tokens": 1}
+    assert toy.post("/v1/chat/completions", body, Host="evil.example").status_code == 403
+    answer = toy.post("/v1/chat/completions", body, Origin="https://evil.example")
+    assert answer.status_code == 403
+    assert "access-control-allow-origin" not in answer.headers
+    with served("--model", "toy", "--allow-origin", "https://good.example") as server:
+        asked = {"Origin": "https://good.example", "Access-Control-Request-Method": "POST"}
+        allowed = httpx2.request("OPTIONS", f"{server.url}/v1/chat/completions", headers=asked)
+        assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (204, "https://good.example")
+        answer = server.post("/v1/chat/completions", body, Origin="https://good.example")
+        assert answer.headers["access-control-allow-origin"] == "https://good.example"
+        assert server.post("/v1/chat/completions", body, Origin="https://evil.example").status_code == 403
+
+
+def test_bodies_have_a_limit():
+    with served("--model", "toy", "--max-body", "1000") as server:
+        big = {"model": "toy", "messages": [{"role": "user", "content": "x" * 2000}]}
+        answer = server.post("/v1/chat/completions", big)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (413, "invalid_request_error")
+
+        def pieces() -> Any:
+            for _ in range(100):
+                yield b" " * 100
+
+        answer = httpx2.post(
+            f"{server.url}/v1/messages", content=pieces(), headers={"content-type": "application/json"}
+        )
+        assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large")
+
+
+def test_too_many_requests_are_told_to_come_back():
+    with served("--model", "builtin", "--max-waiting", "1") as server:
+        body = {"model": "builtin", "prompt": ["word"] * 300, "max_tokens": 4, "temperature": 0}
+        began = threading.Barrier(3)
+        statuses: list[tuple[int, str | None]] = []
+
+        def ask() -> None:
+            began.wait()
+            answer = server.post("/v1/completions", body)
+            statuses.append((answer.status_code, answer.headers.get("retry-after")))
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (429, "1") in statuses
+        assert (200, None) in statuses
+
+
+def test_the_toy_starts_without_torch():
+    with served("--model", "toy") as server:
+        assert "libtorch" not in Path(f"/proc/{server.process.pid}/maps").read_text("utf-8")
