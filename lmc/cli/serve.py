@@ -36,6 +36,12 @@ def serve_command(
     drain_seconds: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="Time for running requests after SIGTERM.")
     ] = 30.0,
+    programs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--program", metavar="PROGRAM.py[:name]", help="A program to serve at /v1/programs; may be repeated."
+        ),
+    ] = None,
     log_texts: Annotated[bool, typer.Option("--log-texts", help="Log outputs too.")] = False,
     state: Annotated[
         Path | None,
@@ -64,7 +70,17 @@ def serve_command(
         "prefill_tokens": prefill_tokens,
     }
     options = driver.api_server.ServeOptions(
-        host, port, api_key_env, insecure, allow_origin, max_body, max_waiting, drain_seconds, log_texts, state
+        host,
+        port,
+        api_key_env,
+        insecure,
+        allow_origin,
+        max_body,
+        max_waiting,
+        drain_seconds,
+        log_texts,
+        state,
+        tuple(programs or ()),
     )
     driver.api_server.serve(given, options, _print_start)
 

@@ -85,7 +85,8 @@ class Options:
     """Options of a program, set by ``@lmc.jit(…)``, ``Program.on`` and the command line; see ``Program.on``.
 
     An engine option that is None is that of the environment or of ``[tool.lmc]`` (``resolve_target``). ``requests``
-    bounds the requests and instances of a batch that run at the same time; the user of a program does not set it.
+    bounds the requests and instances of a batch that run at the same time, ``lane`` is the client that they belong to
+    (``Place``); the user of a program sets neither.
     """
 
     target: str | None = _option(None, "Where the program runs.", _check_target, engine=True)
@@ -119,6 +120,7 @@ class Options:
     )
     priority: int = _option(0, "Requests of higher priority go before others of a local engine.", _check_priority)
     requests: int | None = None
+    lane: int | None = None
 
     def updated(self, program: str, **given: Any) -> Options:
         """Return these options with those of ``given`` that are not None, for the program of that name.

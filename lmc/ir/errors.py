@@ -95,7 +95,12 @@ class LoweringError(LmcError):
 
 
 class InputError(LmcError):
-    """A wrong argument, option, row of data or file. The remedy names the accepted ones, or the nearest."""
+    """A wrong argument, option, row of data or file. The remedy names the accepted ones, or the nearest.
+
+    ``argument`` is the name of the program's argument that is wrong; None where it is anything else.
+    """
+
+    argument: str | None = None
 
 
 class PlanMismatchError(InputError):

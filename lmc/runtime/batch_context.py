@@ -23,7 +23,8 @@ class BatchContext:
     """The shared state of a batch's instances.
 
     ``run`` is its number, ``block`` the number of instances that are served kind by kind
-    (``lmc.cache.batch_order.ranks``), ``priority`` that of its requests. ``observer`` takes its requests and calls.
+    (``lmc.cache.batch_order.ranks``), ``priority`` and ``lane`` those of its requests. ``observer`` takes its requests
+    and calls.
     """
 
     prepared: PreparedPlan
@@ -40,4 +41,5 @@ class BatchContext:
     run: int = 0
     block: int = 1
     priority: int = 0
+    lane: int | None = None
     observer: Observer | None = None

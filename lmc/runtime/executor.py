@@ -35,13 +35,14 @@ class Limits:
     """Bounds on concurrency: engine requests (and instances) of a batch, and threads for host functions.
 
     ``request_timeout``: seconds that each request may take in the engine (None: any number). Requests of higher
-    ``priority`` go before those of others (see ``lmc.ir.engine.protocol.Request``).
+    ``priority`` go before those of others (see ``lmc.ir.engine.protocol.Request``). ``lane``: see ``Place``.
     """
 
     requests: int = 256
     host_threads: int = 64
     request_timeout: float | None = None
     priority: int = 0
+    lane: int | None = None
 
 
 class Resources:
@@ -61,6 +62,7 @@ class Resources:
         self.window = limits.requests
         self.request_timeout = limits.request_timeout
         self.priority = limits.priority
+        self.lane = limits.lane
         self._engine = engine if isinstance(engine, Planned) else None
         self._open = None if self._engine is None else self._engine.expect((), Place(self.run, 0))
         self.budget = PinBudget.of(engine)
@@ -173,6 +175,7 @@ class Executor:
             run=shared.run,
             block=block,
             priority=shared.priority,
+            lane=shared.lane,
             observer=shared.observer,
         )
         if shared.observer is not None:

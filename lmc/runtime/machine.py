@@ -383,7 +383,7 @@ class StageRun:
     def _place_at(self, stage: int) -> Place:
         around = self.around
         rank = rank_of(self.position, stage, stages=around.prepared.stages, block=around.block)
-        return Place(around.run, rank)
+        return Place(around.run, rank, around.lane)
 
     def _advance(self) -> None:
         """Start what is ready. What ends at once is followed here, never by recursion.

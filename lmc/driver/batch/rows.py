@@ -19,7 +19,7 @@ from lmc.driver.batch.lines import MAX_ROW_BYTES, Line, is_array, is_plain_file,
 from lmc.driver.batch.tables import Table, TableRow, count_records, is_table, read_table
 from lmc.driver.errors import UsageError
 from lmc.frontend.program.function import JittedFunction
-from lmc.ir.errors import InputError
+from lmc.ir.errors import InputError, Location
 
 _SHOWN = 60
 _JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
@@ -135,6 +135,10 @@ class ArgumentReader:
         _check_is_json(first[0], path)
         return (self._row(line, fixed) for line in itertools.chain(first, lines))
 
+    def row(self, data: bytes) -> dict[str, Any]:
+        """The arguments of one row, as a line of JSON Lines has them. Raises ``InputError``."""
+        return self._arguments_of(Line(Location("row", 1), data, len(data)), {})
+
     def _table_rows(self, path: str, fixed: Mapping[str, Any]) -> Iterator[Row]:
         table = read_table(path)
         try:
@@ -180,12 +184,13 @@ class ArgumentReader:
         """Raise ``InputError`` for a name that the program does not take, or that the command gives too."""
         self._check_known(key)
         if key in fixed:
-            raise InputError(f"argument {key!r} is in the row and in the command", remedy="leave out one")
+            raise _about(key, InputError(f"argument {key!r} is in the row and in the command", remedy="leave out one"))
 
     def _completed(self, arguments: dict[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
         arguments.update(fixed)
         if missing := self._missing(arguments):
-            raise InputError(f"the row lacks {', '.join(missing)}", remedy=f"add it: {self._signature}")
+            error = InputError(f"the row lacks {', '.join(missing)}", remedy=f"add it: {self._signature}")
+            raise _about(missing[0], error)
         return self._arranged(arguments)
 
     def _arranged(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,7 +205,7 @@ class ArgumentReader:
             return
         near = difflib.get_close_matches(key, self._signature.names, n=1)
         remedy = f"did you mean {near[0]!r}?" if near else str(self._signature)
-        raise UsageError(f"{self._signature.program} has no argument {key!r}", remedy=remedy)
+        raise _about(key, UsageError(f"{self._signature.program} has no argument {key!r}", remedy=remedy))
 
     def _from_text(self, key: str, text: str) -> Any:
         adapter = self._adapter(key)
@@ -231,9 +236,8 @@ class ArgumentReader:
         try:
             return value if adapter is None else adapter.validate_python(value)
         except pydantic.ValidationError as error:
-            raise InputError(
-                f"argument {key} is {describe_value(value)}: {_reason(error)}", remedy=f"give {self._type_name(key)}"
-            ) from None
+            cause = f"argument {key} is {describe_value(value)}: {_reason(error)}"
+            raise _about(key, InputError(cause, remedy=f"give {self._type_name(key)}")) from None
 
     def _make_adapter(self, key: str) -> pydantic.TypeAdapter[Any] | None:
         """Return a validator of one argument; None without an annotation that pydantic supports."""
@@ -247,6 +251,12 @@ class ArgumentReader:
 
     def _type_name(self, key: str) -> str:
         return inspect.formatannotation(self._signature.types[key])
+
+
+def _about(argument: str, error: InputError) -> InputError:
+    """``error``, which is one of this argument."""
+    error.argument = argument
+    return error
 
 
 def count_rows(path: str, limit: int) -> int | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmc.driver.commands.cli_options import GivenOptions
+from lmc.driver.commands.hosting import host, load_programs
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.targets.defaults import resolve_target
@@ -30,7 +31,8 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 class ServeOptions:
     """Options of ``lmc serve``; those of ``Settings`` (``lmc.runtime.server``) have its meanings.
 
-    Files and batches are in the folder ``state``; without one, they end with the process.
+    Files and batches are in the folder ``state``; without one, they end with the process. ``programs`` are named
+    ``PROGRAM.py[:name]``.
     """
 
     host: str = HOST
@@ -43,13 +45,14 @@ class ServeOptions:
     drain_seconds: float = 30.0
     log_texts: bool = False
     state: Path | None = None
+    programs: tuple[str, ...] = ()
 
 
 def serve(given: GivenOptions, options: ServeOptions, started: Callable[[str, str], None]) -> None:
     """Serve until a signal ends the process. ``started`` gets the URL and the name of the model.
 
     Raises ``UsageError`` for a host that would be open to anyone, ``InputError`` for an address that is in use or a
-    model that is not there, ``EngineError`` where it can't be served.
+    model that is not there, ``EngineError`` where it can't be served; for programs see ``load_programs``.
     """
     key = _key(options)
     try:
@@ -65,6 +68,7 @@ def serve(given: GivenOptions, options: ServeOptions, started: Callable[[str, st
             f"lmc serve needs {error.name}, which is not installed", remedy="pip install 'lmc-compiler[server]'"
         ) from error
     target = resolve_target(Options().updated("lmc serve", **given))
+    functions = load_programs(options.programs, target) if options.programs else []
     with closing(bound(options.host, options.port)) as listening:
         port = listening.getsockname()[1]
         url = f"http://{_shown(options.host)}:{port}"
@@ -79,7 +83,8 @@ def serve(given: GivenOptions, options: ServeOptions, started: Callable[[str, st
             log_texts=options.log_texts,
         )
         with closing(StateStore(options.state)) as store, closing(make_engine(target)) as engine:
-            server = ServerApp(Model(engine, name, options.max_waiting), settings, store)
+            hosted = [host(function, engine) for function in functions]
+            server = ServerApp(Model(engine, name, options.max_waiting), settings, store, hosted)
             run(server, listening, options.drain_seconds, lambda: started(url, name))
 
 

@@ -73,7 +73,7 @@ async def execute(
 
 def limits_of(options: Options) -> Limits:
     """Return the bounds that the executor keeps under ``options``."""
-    limits = Limits(request_timeout=options.timeout, priority=options.priority)
+    limits = Limits(request_timeout=options.timeout, priority=options.priority, lane=options.lane)
     return limits if options.requests is None else replace(limits, requests=options.requests)
 
 
@@ -139,7 +139,7 @@ class Execution:
         self._limits = limits or Limits()
         self._resources = Resources(engine, self._limits, observer)
         # What is left of an instance that has begun goes before what others have to come to.
-        place = Place(self._resources.run, 0)
+        place = Place(self._resources.run, 0, self._limits.lane)
         self._eager_engine = CancellableEngine(engine, place, self._limits.priority, observer)
         self._cancellation = Cancellation()
         self._eager_pool = DaemonPool(EAGER_THREADS, "lmc-eager")

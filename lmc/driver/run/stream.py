@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 from lmc.driver.run.result import Result
 from lmc.driver.run.start import Arguments, BoundCall, check_may_wait, raise_error
+from lmc.driver.targets.cancelling import cancelled_error
 from lmc.ir.engine.forks import forked
 from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.profile import Profile
-from lmc.runtime.events import TokenEvent
+from lmc.runtime.events import OnEvent, TokenEvent
 
 
 class Stream:
@@ -93,6 +94,19 @@ class AsyncStream:
         self._start = start
         self._arguments = arguments
         self._result: Result | None = None
+        self._work: asyncio.Future[Result] | None = None
+        self._closed = False
+
+    @property
+    def is_over(self) -> bool:
+        """True if there is a ``result``."""
+        return self._result is not None
+
+    def close(self) -> None:
+        """Cancel the run, unless it is over: it ends with ``RequestCancelledError``. Call it in the event loop."""
+        self._closed = True
+        if self._work is not None:
+            self._work.cancel()
 
     @property
     def result(self) -> Result:
@@ -101,7 +115,7 @@ class AsyncStream:
             raise InputError("the stream is not at its end yet", remedy="take its events first: async for …")
         return self._result
 
-    async def __aiter__(self) -> AsyncIterator[TokenEvent]:
+    async def __aiter__(self) -> AsyncGenerator[TokenEvent]:
         events: asyncio.Queue[TokenEvent | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -109,13 +123,25 @@ class AsyncStream:
             with suppress(RuntimeError):  # the loop is closed: late events of the engine are dropped
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
-        work = asyncio.ensure_future(self._start.gather([self._arguments], tell))
+        work = self._work = asyncio.ensure_future(self._run(tell))
         work.add_done_callback(lambda _: tell(None))
         try:
             while (event := await events.get()) is not None:
                 yield event
-            self._result = (await work)[0]
+            self._result = await work
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
         raise_error(self._result)
+
+    async def _run(self, tell: OnEvent) -> Result:
+        """The result. An interrupt by the user's code is one: raised in this task, it would end the event loop."""
+        try:
+            if not self._closed:
+                return (await self._start.gather([self._arguments], tell))[0]
+        except asyncio.CancelledError:
+            if not self._closed:
+                raise
+        except KeyboardInterrupt as error:
+            return Result.failed(error, Profile(self._start.function.name))
+        return Result.failed(cancelled_error(), Profile(self._start.function.name))

@@ -18,11 +18,13 @@ def new_run() -> int:
 class Place:
     """The position of a request in a plan: ``run`` is the number of the run in its process, ``rank`` its place.
 
-    Ranks count requests of the run from 0, lower ones come first; several may have the same.
+    Ranks count requests of the run from 0, lower ones come first; several may have the same. ``lane`` is the client of
+    the run: runs of one client share its turns (None: the run is a client of its own).
     """
 
     run: int
     rank: int
+    lane: int | None = None
 
 
 @runtime_checkable

@@ -229,7 +229,9 @@ class LocalEngine:
 
     def _put(self, task: Task[Any], instance: int | None, place: Place | None, priority: int) -> None:
         """Set lane, priority and place of the sequences of a task."""
-        lane = instance if place is None else ("run", place.run)
+        lane = instance
+        if place is not None:
+            lane = ("run", place.run) if place.lane is None else place.lane
         for sequence in task.sequences:
             sequence.lane = lane if self._policy.turns else None
             sequence.priority = priority

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -23,6 +23,8 @@ from lmc.runtime.server.openai import batches, chat, completions, files, models
 from lmc.runtime.server.openai.form import form as openai_form
 from lmc.runtime.server.operators import routes as operators
 from lmc.runtime.server.parameters import invalid_body
+from lmc.runtime.server.programs import routes as programs
+from lmc.runtime.server.programs.hosted import HostedProgram
 from lmc.runtime.server.settings import Settings
 from lmc.runtime.server.sglang import generate, info
 from lmc.runtime.server.sglang.form import form as sglang_form
@@ -37,6 +39,7 @@ ROUTERS = (
     messages.router,
     generate.router,
     info.router,
+    programs.router,
     operators.router,
 )
 _FORMS: tuple[tuple[str, Callable[[ApiError], dict[str, Any]]], ...] = (
@@ -49,10 +52,17 @@ _FORMS: tuple[tuple[str, Callable[[ApiError], dict[str, Any]]], ...] = (
 class ServerApp(FastAPI):
     """The application. ``gate`` is its outermost part, which is what a server runs."""
 
-    def __init__(self, model: Model, settings: Settings, store: StateStore | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        settings: Settings,
+        store: StateStore | None = None,
+        hosted: Sequence[HostedProgram] = (),
+    ) -> None:
         """Serve a model. Files and batches are those of ``store``; without one, they end with the process."""
         super().__init__(title="lmc", description=f"{model.name} over HTTP.", docs_url=None, redoc_url=None)
         self.state.metrics = Metrics(model)
+        self.state.programs = {each.name: each for each in hosted}
         for router in ROUTERS:
             self.include_router(router)
         self.add_exception_handler(ApiError, _answer_error)

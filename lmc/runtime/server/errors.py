@@ -66,8 +66,10 @@ def error_of(error: Exception, parameter: str | None = None) -> ApiError:
     message = error.cause if error.remedy is None else f"{error.cause} (remedy: {error.remedy})"
     if isinstance(error, ContextLengthError):
         return ApiError("invalid", message, parameter, "context_length_exceeded")
-    if isinstance(error, ConstraintError | InputError):
+    if isinstance(error, ConstraintError):
         return ApiError("invalid", message, parameter)
+    if isinstance(error, InputError):
+        return ApiError("invalid", message, parameter or error.argument)
     if isinstance(error, RequestTimeoutError):
         return ApiError("timeout", message)
     if isinstance(error, EngineClosedError | RequestCancelledError):

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmc.ir.engine.protocol import Generation
+from lmc.ir.usage import Usage
 from lmc.runtime.server.errors import ApiError, refused
 from lmc.runtime.server.jobs import ClientLane
 from lmc.runtime.server.metrics import Metrics
@@ -201,6 +202,14 @@ def note_usage(request: Request, found: Sequence[Generation]) -> None:
     served.cached_tokens += max((each.cached_tokens for each in found[:1]), default=0)
     served.generated_tokens += sum(each.generated_tokens for each in found)
     served.texts += [each.text for each in found]
+
+
+def note_run(request: Request, usage: Usage) -> None:
+    """Note what the run of a program has cost."""
+    served: Exchange = request.state.served
+    served.prompt_tokens += usage.prompt_tokens
+    served.cached_tokens += usage.cached_tokens
+    served.generated_tokens += usage.generated_tokens
 
 
 def _token(headers: Headers) -> str | None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from lmc.grammar.compiling import Source
 from lmc.grammar.constraint import Constraint
@@ -35,6 +35,12 @@ T = TypeVar("T")
 _COMPILERS = 2
 
 
+class Cancellable(Protocol):
+    """A request or a run; ``cancel`` is idempotent."""
+
+    def cancel(self) -> None: ...
+
+
 @dataclass
 class Model:
     """An engine under the name that clients give. ``max_waiting`` jobs may wait beside those that it runs at once."""
@@ -51,7 +57,7 @@ class Model:
         self.texts = TokenTexts.of(self.tokenizer)
         self.in_flight = 0
         self.batched = 0
-        self._handles: dict[int, Handle[Any]] = {}
+        self._handles: dict[int, Cancellable] = {}
         self._compiling = asyncio.Semaphore(_COMPILERS)
 
     @property
@@ -141,6 +147,16 @@ class Model:
             engine.unpin(pin)
         return [computed(prompt, pin.cached_tokens) for prompt, pin in zip(prompts, pins, strict=True)]
 
+    @asynccontextmanager
+    async def attending(self, run: Cancellable, lane: ClientLane) -> AsyncGenerator[None]:
+        """Count a run that uses the engine itself as one job, which ends with the block. ``cut`` cancels it."""
+        async with self._running(1, lane):
+            self._handles[id(run)] = run
+            try:
+                yield
+            finally:
+                self._release([run])
+
     def flush(self) -> bool:
         """Forget computed prefixes; False where the engine keeps none."""
         if not isinstance(self.engine, CacheFlushing):
@@ -161,7 +177,7 @@ class Model:
         finally:
             self._release(handles)
 
-    def _release(self, handles: Sequence[Handle[Any]]) -> None:
+    def _release(self, handles: Sequence[Cancellable]) -> None:
         for handle in handles:
             handle.cancel()
             self._handles.pop(id(handle), None)

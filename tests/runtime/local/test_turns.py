@@ -74,3 +74,5 @@ def test_a_prefill_takes_the_turn_and_the_priority_of_its_run(open_engine: OpenE
         handle.cancel()
     other = engine.prefill((7, 8), Place(3, 0))
     assert other._task.sequences[0].lane == ("run", 3)  # type: ignore[attr-defined]
+    of_client = engine.prefill((7, 8), Place(4, 0, lane=8))
+    assert of_client._task.sequences[0].lane == 8  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""Compiled programs: rows of arguments in, result rows out."""
