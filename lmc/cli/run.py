@@ -168,6 +168,9 @@ def run_command(
         for source in map(driver.program_file, named):
             check_output(path, option, program=source)
         check_output(path, option, input=data, schedule=scheduled)
+    for option, path in (("--profile-generate", profile), ("--timeline", timeline)):
+        if path == "-":
+            raise driver.UsageError(f"{option} can't be standard output", remedy="name a file")
     check_output(output, profile=profile_use)
     check_output(timeline, "--timeline", profile=profile_use)
     out = sys.stdout

@@ -138,7 +138,8 @@ class Given:
     prefills of the final module the length of their prompts, and that of the part that is computed ahead. ``files`` are
     the names to show of the files of locations, ``texts`` the text of those that could be read. ``hints`` are warnings
     of the compilation. ``examples`` are texts that constraints allow, ``measured`` the costs of calls that ran.
-    ``comparison``: the steps are two modules. ``timeline`` is that of a run, with the digest of ``plan`` in it.
+    ``comparison``: the steps are two modules. ``timeline`` is that of a run, with the digest of ``plan`` in it; then
+    ``medians`` are the seconds of a request of calls.
     """
 
     steps: Sequence[Step]
@@ -150,6 +151,7 @@ class Given:
     hints: Sequence[tuple[str, Location | None]] = ()
     examples: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     measured: Mapping[Op, OpProfile] = field(default_factory=dict[Op, OpProfile])
+    medians: Mapping[Op, float] = field(default_factory=dict[Op, float])
     batch: Batch | None = None
     timeline: tuple[RunTimeline, str] | None = None
     target: str | None = None

@@ -47,8 +47,9 @@ class Input(_Model):
 class OpNode(_Model):
     """An op. ``parent`` is the key of the op that holds it in its ``region``; both are None in the program's body.
 
-    ``label`` is short; ``text`` is the op as in ``.lmir``, without its regions. ``id`` is its stable id, if it has one.
-    ``wave`` and ``group`` are those of plan-fork-join. ``ops`` is 1, or the number of ops that are folded.
+    ``label`` is short; ``text`` is the op as in ``.lmir``, without its regions; of folded ops it has their ids.
+    ``id`` is its stable id, if it has one. ``wave`` and ``group`` are those of plan-fork-join. ``ops`` is 1, or the
+    number of ops that are folded.
     """
 
     key: str
@@ -154,7 +155,8 @@ class PlannedCost(_Model):
 class MeasuredCost(_Model):
     """The measurements of a profile over all its runs, or of a timeline. ``p50`` and ``longest`` are of an output.
 
-    ``seconds`` of a profile are those of the calls, of a timeline those of their requests.
+    ``seconds`` of a profile are those of the calls, of a timeline those of their requests; ``p50_seconds`` is their
+    median.
     ``dollars`` is None where no price is known.
     """
 
@@ -164,6 +166,7 @@ class MeasuredCost(_Model):
     output: int
     seconds: float
     p50: int | None = None
+    p50_seconds: float | None = None
     longest: int = 0
     dollars: float | None = None
 
@@ -267,14 +270,15 @@ class PlannedRow(_Model):
 
 
 class PlannedRequest(_Model):
-    """A request of the plan on the clock of the simulation, in seconds. ``wave`` counts the requests it waits for.
+    """A request of the plan on the clock of the simulation, in seconds.
 
+    ``depth`` is the number of requests in the longest chain that it waits for; waves are those of the program.
     ``cached`` of its ``prompt`` tokens are in the cache when it starts; those are the first of the prompt.
     """
 
     key: str
     row: int
-    wave: int
+    depth: int
     ready: float
     started: float
     first_token: float
@@ -322,8 +326,8 @@ class PromptNode(_Model):
 class BatchPlan(_Model):
     """A batch of rows as ``lmc schedule`` orders it and ``lmc simulate`` serves it, with the figures these print.
 
-    ``kv_tokens`` is None for a pool that holds all. ``requests`` and ``rows`` may be only the first ones; the other
-    figures are always of the whole batch.
+    ``kv_tokens`` is None for a pool that holds all. ``depth`` is the number of requests in the longest chain.
+    ``requests`` and ``rows`` may be only the first ones; the other figures are always of the whole batch.
     """
 
     rows: tuple[PlannedRow, ...]
@@ -339,7 +343,7 @@ class BatchPlan(_Model):
     evicted_tokens: int
     preemptions: int
     steps: int
-    waves: int
+    depth: int
     predicted_seconds: float
     requests: tuple[PlannedRequest, ...]
     prompts: tuple[PromptNode, ...]

@@ -68,7 +68,8 @@ def view_of(given: Given) -> CompiledView:
     steps = given.steps if largest <= MAX_NODES else given.steps[-1:]
     stages = stages_of(steps, sources, given.files, redaction)
     if given.timeline is not None:
-        given = replace(given, measured=op_profiles(*given.timeline, [each.op for each in stages.ops]))
+        measured, medians = op_profiles(*given.timeline, [each.op for each in stages.ops])
+        given = replace(given, measured=measured, medians=medians)
     costs = costs_of(given, stages.ops, sources)
     calls, prefixes = costs.calls, prefixes_of(stages.ops, given.lengths)
     path, shown = costs.path, stages.stages
@@ -333,9 +334,9 @@ def _prefixes_in_runs(prefixes: Sequence[Prefix], runs: Runs) -> list[Prefix]:
 def _plan(batch: Batch, keys: Sequence[str], tree: PromptTree, notices: list[str]) -> BatchPlan:
     """``keys`` are those of the calls that make the requests of a row."""
     report = batch.report
-    waves: dict[str | int, int] = {}
+    depths: dict[str | int, int] = {}
     for request in batch.requests:
-        waves[request.id] = max((waves[each] + 1 for each in request.after), default=0)
+        depths[request.id] = max((depths[each] + 1 for each in request.after), default=0)
     order = sorted(range(len(batch.requests)), key=lambda position: (report.served[position].started, position))
     if len(order) > MAX_REQUESTS:
         notices.append(
@@ -355,7 +356,7 @@ def _plan(batch: Batch, keys: Sequence[str], tree: PromptTree, notices: list[str
             PlannedRequest(
                 key=keys[number_of(request.id)],
                 row=request.instance,
-                wave=waves[request.id],
+                depth=depths[request.id],
                 ready=round(served.ready, 6),
                 started=round(served.started, 6),
                 first_token=round(served.first_token, 6),
@@ -380,7 +381,7 @@ def _plan(batch: Batch, keys: Sequence[str], tree: PromptTree, notices: list[str
         evicted_tokens=report.evicted_tokens,
         preemptions=report.preemptions,
         steps=report.steps,
-        waves=report.waves,
+        depth=report.depth,
         predicted_seconds=report.predicted_seconds,
         requests=tuple(requests),
         prompts=tuple(tree.nodes),

@@ -43,7 +43,7 @@ def test_a_prefix_is_found_again_but_for_the_last_token_of_a_prompt() -> None:
     report = served(requests, 20)
     assert (report.prompt_tokens, report.hit_tokens) == (10, 2 + 2)
     assert report.hit_rate == 0.4
-    assert (report.evicted_tokens, report.preemptions, report.waves) == (0, 0, 1)
+    assert (report.evicted_tokens, report.preemptions, report.depth) == (0, 0, 1)
 
 
 def test_an_answer_is_found_again_by_what_goes_on_from_it() -> None:
@@ -54,7 +54,7 @@ def test_an_answer_is_found_again_by_what_goes_on_from_it() -> None:
     )
     report = served(requests, 20)
     # The keys of the last token generated are never computed.
-    assert (report.hit_tokens, report.waves) == (4, 3)
+    assert (report.hit_tokens, report.depth) == (4, 3)
 
 
 def test_the_least_recently_used_goes_first() -> None:
@@ -150,7 +150,7 @@ def test_a_pool_larger_than_memory_is_a_pool_in_which_all_stays() -> None:
 
 def test_no_requests_take_no_time() -> None:
     report = served([], 10)
-    assert (report.requests, report.steps, report.predicted_seconds, report.waves) == (0, 0, 0, 0)
+    assert (report.requests, report.steps, report.predicted_seconds, report.depth) == (0, 0, 0, 0)
     assert report.hit_rate == 0
     assert report.timeline.uses == ()
 

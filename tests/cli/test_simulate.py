@@ -34,11 +34,11 @@ def test_a_table(lmc, trace: str):
         "evicted tokens",
         "preemptions",
         "steps",
-        "waves",
+        "depth",
         "predicted seconds",
         "generated tokens",
     ]
-    assert (rows["policy"], rows["kv tokens"], rows["steps"], rows["waves"]) == (POLICIES[0], "2,000", "1,001", "2")
+    assert (rows["policy"], rows["kv tokens"], rows["steps"], rows["depth"]) == (POLICIES[0], "2,000", "1,001", "2")
     assert (rows["hit tokens"], rows["hit rate"]) == ("2", "33.3%")
     assert rows["predicted seconds"] == "8.113"  # 1,001 steps of 8 ms, 1,003 rows of 0.1 ms, half a million keys
 

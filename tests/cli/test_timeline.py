@@ -53,6 +53,7 @@ def test_a_single_run_and_a_saved_plan_are_recorded(lmc, program: str, tmp_path:
         ("profile.json", "--timeline profile.json is the file of --profile-generate"),
         ("no/t.json", "no/t.json can't be written: No such file or directory"),
         (".", ". can't be written: Is a directory"),
+        ("-", "--timeline can't be standard output"),
     ],
 )
 def test_a_file_that_can_not_take_it_is_refused(lmc, program: str, tmp_path: Path, path: str, cause: str):
@@ -64,6 +65,12 @@ def test_a_file_that_can_not_take_it_is_refused(lmc, program: str, tmp_path: Pat
     assert said.code == 2
     assert said.err.startswith(f"error: {cause}")
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_profile_needs_a_file_too(lmc, program: str, tmp_path: Path):
+    said = lmc("run", f"{program}:quiet", "topic=a", "--profile-generate", "-", *TOY)
+    assert (said.code, said.err.splitlines()[0]) == (2, "error: --profile-generate can't be standard output")
+    assert not (tmp_path / "-").exists()
 
 
 def test_a_full_disk_is_one_note(lmc, program: str, tmp_path: Path):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lmc import driver
 from lmc.report.forms.tree import tree
-from lmc.report.model import schema_text
+from lmc.report.model import CompiledView, MeasuredCost, schema_text
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 from tests.report.programs import TOY, Case
@@ -37,6 +37,23 @@ def texts(name: str, folder: Path) -> Iterator[tuple[Path, str]]:
     yield FILES / f"{name}.mmd", driver.view.FORMATS["mermaid"](view)
     yield FILES / f"{name}.dot", driver.view.FORMATS["dot"](view)
     yield FILES / f"{name}.tree", tree(view)
+    if name == "judge":
+        view = with_measurements(view)
+        yield FILES / f"{name}.measured.mmd", driver.view.FORMATS["mermaid"](view)
+        yield FILES / f"{name}.measured.dot", driver.view.FORMATS["dot"](view)
+
+
+def with_measurements(view: CompiledView) -> CompiledView:
+    """Return a view with measurements of its calls, as of a timeline: a run has other times each time."""
+    calls = [
+        call.model_copy(
+            update={
+                "measured": MeasuredCost(requests=2, prompt=1000 + at, cached=at, output=7, seconds=1, p50_seconds=0.5)
+            }
+        )
+        for at, call in enumerate(view.calls)
+    ]
+    return view.model_copy(update={"calls": tuple(calls)})
 
 
 def notebook(program: str) -> str:

@@ -60,12 +60,13 @@ def check_plan(view: CompiledView, case: Case, kv_tokens: int, batch: int, tmp_p
     total = plan.total
     found = [total.requests, total.prompt, total.cached, total.output]
     assert found == [data[name] for name in ("requests", "prompt_tokens", "hit_tokens", "generated_tokens")]
-    same = ("hit_rate", "evicted_tokens", "preemptions", "steps", "waves", "predicted_seconds", "batch")
+    same = ("hit_rate", "evicted_tokens", "preemptions", "steps", "depth", "predicted_seconds", "batch")
     assert {name: getattr(plan, name) for name in same} == {name: data[name] for name in same}
     for parts in (view.calls, view.lines):
         planned = [part.planned for part in parts if part.planned is not None]
         sums = [sum(getattr(each, name) for each in planned) for name in ("requests", "prompt", "cached", "output")]
         assert sums == found
+    assert not any(call.output or call.planned.output for call in view.calls if call.choices and call.planned)
     assert max((call.planned.longest_prompt for call in view.calls if call.planned), default=0) == total.longest_prompt
     assert sum(node.computed for node in plan.prompts) == total.prompt - total.cached
     assert sum(node.cached for node in plan.prompts) == total.cached
@@ -80,9 +81,9 @@ def check_plan(view: CompiledView, case: Case, kv_tokens: int, batch: int, tmp_p
         assert 0 <= request.ready <= request.started < request.ended <= round(plan.predicted_seconds, 6)
     ends: dict[tuple[int, int], float] = {}
     for request in plan.requests:
-        last = ends.get((request.row, request.wave), 0.0)
-        ends[request.row, request.wave] = max(last, request.ended)
-    assert max((request.wave for request in plan.requests), default=-1) + 1 == plan.waves
+        last = ends.get((request.row, request.depth), 0.0)
+        ends[request.row, request.depth] = max(last, request.ended)
+    assert max((request.depth for request in plan.requests), default=-1) + 1 == plan.depth
 
 
 def test_the_plan_is_that_of_schedule_and_simulate(case: Case, tmp_path: Path) -> None:

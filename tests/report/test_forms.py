@@ -13,12 +13,16 @@ from hypothesis import strategies as st
 
 from lmc import driver
 from lmc.driver.commands.view import CompiledView, Room
+from lmc.ir.core import walk
+from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.text.parser import parse_verified
 from lmc.report import view as view_module
+from lmc.report.analysis.runs import MAX_NAMES, runs_of
 from lmc.report.analysis.stages import hunks
 from lmc.report.forms.graph import graph_of
 from lmc.report.forms.mermaid import MAX_CHARACTERS, MAX_EDGES, MAX_NODES
 from lmc.report.forms.tree import tree
-from lmc.report.model import schema_text, to_json
+from lmc.report.model import OpNode, schema_text, to_json
 from lmc.report.replay import apply_hunks, state_at
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
@@ -45,7 +49,7 @@ def test_golden_files(name: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz: apt-get install graphviz")
 def test_graphviz_reads_the_graphs() -> None:
     files = sorted(FILES.glob("*.dot"))
-    assert len(files) == len(EXAMPLES) + 1
+    assert len(files) == len(EXAMPLES) + 2
     for file in files:
         run = subprocess.run(["dot", "-Tplain", file], capture_output=True, text=True, check=True)
         labels = file.read_text(encoding="utf-8").count("label=")
@@ -150,6 +154,18 @@ def test_a_very_large_module_is_folded_with_a_notice(tmp_path: Path, monkeypatch
     assert set(view.critical_path) <= keys
     check_forms(view)
     assert "is folded" in tree(view)
+    module = parse_verified(file.read_text(), str(file))
+    said = " ".join(node.id or node.text for node in nodes).split()
+    assert {op.id for op in walk([module.main.body]) if isinstance(op, SamplingOp)} <= set(said)
+
+
+def test_the_names_of_a_long_run_are_its_first_and_last_ones() -> None:
+    nodes = [OpNode(key=f"n{n}", op="lm.gen", kind="call", label="", id=f"f/{'x' * 20}{n}") for n in range(100)]
+    [run] = runs_of(nodes, 2).nodes
+    assert len(run.text) <= MAX_NAMES
+    names = run.text.split()
+    assert (names[0], names[-1]) == (nodes[0].id, nodes[-1].id)
+    assert len({*names} & {node.id for node in nodes}) > 5
 
 
 def test_a_comparison_marks_what_changed(tmp_path: Path) -> None:

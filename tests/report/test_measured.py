@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 import pytest
@@ -88,6 +89,14 @@ def test_the_costs_of_calls_are_those_of_the_profiles(target: str):
         assert (cost.p50, cost.longest) == (entry.length_quantile(0.5), entry.longest)
     run = found.timeline
     assert run is not None
+    times: dict[str, list[float]] = {}
+    for each in run.requests:
+        times.setdefault(each.id, []).append(round(each.ended - each.ready, 6))
+    for op_id, cost in costs.items():
+        assert cost is not None
+        assert cost.p50_seconds == pytest.approx(median_low(times[op_id]), abs=2e-6)
+    for form in ("mermaid", "dot"):
+        assert driver.view.FORMATS[form](found).count("measured") == 3  # the two views are one node
     total = profile.usage
     assert (run.prompt, run.cached, run.output) == (total.prompt_tokens, total.cached_tokens, total.generated_tokens)
     assert (run.computed is None) == (run.steps is None) == (target == "toy")

@@ -48,7 +48,8 @@ Piece = str | Known | Answer | Unknown
 class RequestModel:
     """One request: the prompt of stage ``base`` (with its answer where ``answered``; None: nothing), then ``pieces``.
 
-    ``after`` are the stages that it waits for, ``output`` the tokens of its answer, as expected.
+    ``after`` are the stages that it waits for, ``output`` the tokens that it generates, as expected: a choice is scored
+    and generates none.
     """
 
     id: str
@@ -57,6 +58,11 @@ class RequestModel:
     pieces: tuple[Piece, ...]
     after: tuple[int, ...]
     output: int
+
+    @property
+    def answer(self) -> int:
+        """Tokens of its answer in the prompts that hold it; the text of a choice counts as one."""
+        return max(self.output, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +208,7 @@ class _Walk:
 
 def _output(op: SamplingOp | SelectOp, longest: bool) -> int:
     if isinstance(op, SelectOp):
-        return 1
+        return 0
     if op.expected_tokens is not None:
         return max(op.expected_tokens, 1)
     if longest or op.max_tokens <= _LONG:

@@ -240,7 +240,7 @@ class _Batch:
 
     def _tokens(self, entries: Sequence[Entry]) -> int:
         """Tokens that the requests of the batch leave in the cache at most, all of them together."""
-        fixed = sum(stage.output for stage in self._longest)
+        fixed = sum(stage.answer for stage in self._longest)
         characters = 0
         for piece in (piece for stage in self._longest for piece in stage.pieces):
             if isinstance(piece, str):
@@ -248,7 +248,7 @@ class _Batch:
             elif isinstance(piece, Unknown):
                 fixed += piece.tokens
             elif not isinstance(piece, Known):
-                fixed += self._longest[piece.stage].output
+                fixed += self._longest[piece.stage].answer
         characters = len(entries) * characters + sum(map(self._new_characters, entries))
         return len(entries) * fixed + math.ceil(characters / self.characters)
 

@@ -56,7 +56,7 @@ def prompts_of(stages: Sequence[RequestModel], lengths: Sequence[Length], charac
     for stage in stages:
         size = 0
         if stage.base is not None:
-            size = prompts[stage.base] + (stages[stage.base].output if stage.answered else 0)
+            size = prompts[stage.base] + (stages[stage.base].answer if stage.answered else 0)
         size += sum(_piece_size(piece, stages, lengths, characters) for piece in stage.pieces)
         prompts.append(max(size, 1))
     return prompts
@@ -85,7 +85,7 @@ def _piece_size(piece: Piece, stages: Sequence[RequestModel], lengths: Sequence[
         case Known(number):
             return _size(lengths[number][0], characters) if number < len(lengths) else 1
         case Answer(answered):
-            return stages[answered].output
+            return stages[answered].answer
         case Unknown(tokens):
             return tokens
 
@@ -135,13 +135,13 @@ class _Requests:
             if not tokens.size:
                 tokens = self._new(1)
             prompts.append(tokens)
-            answers.append(self._new(stage.output))
+            answers.append(self._new(stage.answer))
             known.append(length)
             after = tuple(f"{instance}/{each}" for each in stage.after)
             yield TraceRequest(
                 id=f"{instance}/{number}",
                 tokens=tokens,
-                generated=answers[-1],
+                generated=answers[-1][: stage.output],
                 after=after,
                 arrival=0.0,
                 instance=instance,

@@ -55,7 +55,7 @@ class Report:
 
     Of `prompt_tokens`, `hit_tokens` were in the cache when their request was admitted for the first time (never the
     last token of a prompt, which is computed for its logits). `rows` counts all computed rows: misses, generated
-    tokens, and recomputation after preemptions. `waves` is the number of requests in the longest chain in which each
+    tokens, and recomputation after preemptions. `depth` is the number of requests in the longest chain in which each
     waits for the one before. `served` are the requests in the order of the trace, by the policy's own service.
     """
 
@@ -68,7 +68,7 @@ class Report:
     evicted_tokens: int
     preemptions: int
     steps: int
-    waves: int
+    depth: int
     predicted_seconds: float
     generated_tokens: int
     rows: int

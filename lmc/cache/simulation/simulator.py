@@ -191,7 +191,7 @@ class Simulation:
             evicted_tokens=self.memory.radix.evicted_tokens,
             preemptions=self.scheduler.preemptions,
             steps=self._steps,
-            waves=_waves(self._requests),
+            depth=_depth(self._requests),
             predicted_seconds=self.clock,
             generated_tokens=sum(request.generated.size for request in self._requests),
             rows=self._rows,
@@ -266,7 +266,8 @@ class Simulation:
                 heappush(self._arrivals, (max(self._requests[follower].arrival, self.clock), follower))
 
 
-def _waves(requests: Requests[TraceRequest]) -> int:
+def _depth(requests: Requests[TraceRequest]) -> int:
+    """Return the number of requests in the longest chain."""
     depths: dict[str | int, int] = {}
     for request in requests:
         depths[request.id] = 1 + max((depths[each] for each in request.after), default=0)

@@ -60,7 +60,7 @@ def report_data(report: Report) -> dict[str, Any]:
         "evicted_tokens": report.evicted_tokens,
         "preemptions": report.preemptions,
         "steps": report.steps,
-        "waves": report.waves,
+        "depth": report.depth,
         "predicted_seconds": report.predicted_seconds,
         "generated_tokens": report.generated_tokens,
     }

@@ -73,7 +73,7 @@ def costs_of(given: Given, ops: Sequence[Placed], sources: SourceFiles) -> Costs
                 constraint=op.constraint if isinstance(op, SamplingOp) else None,
                 critical=op in critical,
                 planned=planned.get(op, PlannedCost()) if given.batch is not None else None,
-                measured=None if measured is None else _measured(measured),
+                measured=None if measured is None else _measured(measured, given.medians.get(op)),
             )
         )
         places.append(sources.place(op.location))
@@ -160,7 +160,7 @@ def _most_output(op: SamplingOp | SelectOp) -> int:
     return op.max_tokens * (op.n if isinstance(op, SampleOp) else 1)
 
 
-def _measured(entry: OpProfile) -> MeasuredCost:
+def _measured(entry: OpProfile, median: float | None) -> MeasuredCost:
     usage = entry.usage
     return MeasuredCost(
         requests=usage.calls,
@@ -169,6 +169,7 @@ def _measured(entry: OpProfile) -> MeasuredCost:
         output=usage.generated_tokens,
         seconds=entry.seconds,
         p50=entry.length_quantile(0.5),
+        p50_seconds=median,
         longest=entry.longest,
     )
 

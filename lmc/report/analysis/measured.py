@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median_low
 
 from lmc.ir.core import Op
 from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
@@ -23,12 +24,14 @@ _SLACK = 16
 """Tokens by which lengths of prompts may differ from those of a plan, which estimates texts."""
 
 
-def op_profiles(timeline: RunTimeline, digest: str, ops: Sequence[Op]) -> dict[Op, OpProfile]:
-    """Return the cost of each call of the plan with a ``digest``; ``ops`` are those of the plan.
+def op_profiles(timeline: RunTimeline, digest: str, ops: Sequence[Op]) -> tuple[dict[Op, OpProfile], dict[Op, float]]:
+    """Return the cost of each call of the plan with a ``digest``, and the median of the seconds of its requests.
 
-    The figures are those of the profiles of the rows, but for the seconds: each request counts with its own.
+    ``ops`` are those of the plan. The figures are those of the profiles of the rows, but for the seconds: each request
+    counts with its own.
     """
     found: dict[Op, OpProfile] = {}
+    seconds: dict[Op, list[float]] = {}
     plan = _plan_number(timeline, digest)
     for request in timeline.requests:
         place = _place(request, plan, len(ops))
@@ -37,7 +40,8 @@ def op_profiles(timeline: RunTimeline, digest: str, ops: Sequence[Op]) -> dict[O
             continue
         entry = _profile(request)
         found[op] = found[op] + entry if op in found else entry
-    return found
+        seconds.setdefault(op, []).append(entry.seconds)
+    return found, {op: median_low(each) for op, each in seconds.items()}
 
 
 def measured_run(

@@ -12,6 +12,8 @@ from lmc.report.model import Input, OpNode, StageView
 
 MAX_NODES = 20_000
 """Ops of a module that is shown op by op."""
+MAX_NAMES = 500
+"""Characters of the names of the ops in a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,24 @@ def _run(key: str, members: Sequence[OpNode], key_of: dict[str, str]) -> OpNode:
         op="",
         kind="folded",
         label=f"{with_count(len(members), 'op')}{': ' if counts else ''}{counts}",
+        text=_names(members),
         place=first.place,
         parent=first.parent,
         region=first.region,
         inputs=tuple(inputs.values()),
         ops=len(members),
     )
+
+
+def _names(members: Sequence[OpNode]) -> str:
+    """Return the ids of the ops of a run, of those without an id their results, so that a search finds them.
+
+    Where they are too long these are the first and the last one, and between them as many calls as there is room for.
+    """
+    names = [node.id or node.text.partition(" ")[0] for node in members]
+    text = " ".join(names)
+    if len(text) <= MAX_NAMES:
+        return text
+    calls = " ".join(node.id for node in members if node.kind == "call" and node.id is not None)
+    ends = [each[: MAX_NAMES // 4] for each in (names[0], names[-1])]
+    return f"{ends[0]} {calls[: MAX_NAMES // 2 - 4]} … {ends[1]}"

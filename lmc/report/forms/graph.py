@@ -9,7 +9,8 @@ from itertools import pairwise
 from math import ceil
 
 from lmc.ir.wording import with_count
-from lmc.report.model import CallCost, CompiledView, InputKind, Kind, OpNode, TokenCount
+from lmc.report.analysis.costs import total_measured
+from lmc.report.model import CallCost, CompiledView, InputKind, Kind, MeasuredCost, OpNode, TokenCount
 from lmc.report.replay import State, state_at
 
 _STRENGTH: tuple[InputKind, ...] = ("order", "value", "context")
@@ -21,9 +22,9 @@ _PARTS_OF_REGIONS = frozenset({"cf.yield", "cf.condition"})
 class GraphNode:
     """A node: an op, a fan-out, or what is folded; ``group`` is the key of the group that holds it.
 
-    ``cost`` is the wave and the prompt of a single call. ``is_group``: it is an op with regions and drawn around the
-    nodes that it holds, of which there is one at least. ``mark`` is set where two modules are compared: ``added``,
-    ``changed`` or ``removed``.
+    ``cost`` is the wave and the prompt of a single call, ``measured`` the cost of its calls in a run. ``is_group``: it
+    is an op with regions and drawn around the nodes that it holds, of which there is one at least. ``mark`` is set
+    where two modules are compared: ``added``, ``changed`` or ``removed``.
     """
 
     key: str
@@ -31,14 +32,15 @@ class GraphNode:
     kind: Kind
     group: str | None
     cost: str = ""
+    measured: str = ""
     is_group: bool = False
     critical: bool = False
     mark: str | None = None
 
     @property
     def text(self) -> str:
-        """The label and the cost."""
-        return f"{self.label} · {self.cost}" if self.cost else self.label
+        """The label and the costs."""
+        return " · ".join(filter(None, (self.label, self.cost, self.measured)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +214,13 @@ class _Folding:
             what = f"{label}: " if node.kind == "control" else ""
             label = what + ", ".join([with_count(sum(kinds.values()), "op"), *counts])
             kind = node.kind if node.kind == "control" else "folded"
+        costs = [call.measured for each in members if (call := self._calls.get(each)) and call.measured]
+        measured = measured_text(costs[0] if len(costs) == 1 else total_measured(costs)) if costs else ""
         marks = {self._marks.get(each) for each in members}
         mark = marks.pop() if len(marks) == 1 else "changed"
         critical = any(each in self._critical for each in members)
         is_group = any(self._rep[inner] != key for inner in self._inner.get(key, ()))
-        return GraphNode(key, label, kind, parent, cost, is_group=is_group, critical=critical, mark=mark)
+        return GraphNode(key, label, kind, parent, cost, measured, is_group=is_group, critical=critical, mark=mark)
 
     def _edges(self) -> Iterator[Edge]:
         found: dict[tuple[str, str], InputKind] = {}
@@ -236,6 +240,12 @@ class _Folding:
 
 def _cost(call: CallCost | None) -> str:
     return "" if call is None else f"wave {call.wave} · {tokens_text(call.prompt)} in"
+
+
+def measured_text(cost: MeasuredCost) -> str:
+    """Return the cost of calls in a run in short: tokens, and the median of the seconds of a request."""
+    text = f"measured {cost.prompt:,} in, {cost.cached:,} cached, {cost.output:,} out"
+    return text if cost.p50_seconds is None else f"{text}, p50 {cost.p50_seconds:.3g} s"
 
 
 def tokens_text(tokens: TokenCount) -> str:

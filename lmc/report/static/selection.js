@@ -54,7 +54,7 @@ class SelectionPane {
           ["KV pool", plan.kv_tokens ? counted(plan.kv_tokens, "token") : "holds all"],
           ["batch", number(plan.batch)],
           ["steps", number(plan.steps)],
-          ["waves", number(plan.waves)],
+          ["longest chain", counted(plan.depth, "request")],
           ["predicted time", time(plan.predicted_seconds)],
           ["predicted dollars", plan.total.dollars ? dollars(plan.total.dollars) : ""],
         ]),

@@ -114,7 +114,7 @@ class Timeline {
     const node = this.session.nodeOf(request.key);
     const { key, row, ready, started, first_token: first, ended } = request;
     const text =
-      `${node?.id ?? key}, row ${row}, wave ${request.wave}: ready ${seconds(ready)}, started ${seconds(started)}, ` +
+      `${node?.id ?? key}, row ${row}, depth ${request.depth}: ready ${seconds(ready)}, started ${seconds(started)}, ` +
       `first token ${seconds(first)}, ended ${seconds(ended)}; ${counted(request.prompt, "prompt token")}, ` +
       `${number(request.cached ?? 0)} cached, ${counted(request.output ?? 0, "output token")}`;
     return { key, row, ready, started, ended, label: node?.label ?? "", text, bars: [[ready, started, "queue"], [started, first, "prefill"], [first, ended, "decode"]] };

@@ -14,7 +14,7 @@ declare namespace lmc {
     evicted_tokens: number;
     preemptions: number;
     steps: number;
-    waves: number;
+    depth: number;
     predicted_seconds: number;
     requests: PlannedRequest[];
     prompts: PromptNode[];
@@ -109,6 +109,7 @@ declare namespace lmc {
     output: number;
     seconds: number;
     p50?: number | null;
+    p50_seconds?: number | null;
     longest?: number;
     dollars?: number | null;
   }
@@ -163,7 +164,7 @@ declare namespace lmc {
   interface PlannedRequest {
     key: string;
     row: number;
-    wave: number;
+    depth: number;
     ready: number;
     started: number;
     first_token: number;

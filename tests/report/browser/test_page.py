@@ -291,7 +291,7 @@ def test_the_keyboard_reaches_everything(show: Show, tmp_path: Path) -> None:
     page.keyboard.press("ArrowDown")
     assert view.plan is not None
     first = view.plan.requests[0]
-    assert f"row {first.row}, wave {first.wave}" in page.locator("#timeline-detail").inner_text()
+    assert f"row {first.row}, depth {first.depth}" in page.locator("#timeline-detail").inner_text()
     assert page.evaluate("[...app.session.selected]") == [first.key]
 
 
