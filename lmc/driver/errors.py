@@ -11,6 +11,10 @@ class UsageError(InputError):
     """A wrong command line: no such file, no such program, wrong arguments. The remedy names the accepted ones."""
 
 
+class TimelineMismatchError(InputError):
+    """A timeline is of another program, other sources, another plan or other rows. The remedy is to record it again."""
+
+
 class ProgramImportError(LmcError):
     """A file of the user raised while it was imported. ``traceback`` holds the frames of the user's own files.
 

@@ -14,13 +14,13 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from lmc.driver.commands import view
-from lmc.driver.errors import ProgramImportError
+from lmc.driver.errors import ProgramImportError, TimelineMismatchError
 from lmc.driver.programs import is_library, program_file
 from lmc.driver.run.result import describe_error
 from lmc.ir.errors import LmcError
@@ -47,11 +47,15 @@ class ViewJob:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as ``lmc compile`` prints it: its place, its message, and the frames of the user's files."""
+    """An error as ``lmc compile`` prints it: its place, its message, and the frames of the user's files.
+
+    ``is_mismatch``: the program is good, but its timeline is that of another one, for example before an edit.
+    """
 
     place: str
     message: str
     trace: str = ""
+    is_mismatch: bool = False
 
     @classmethod
     def of(cls, error: BaseException) -> Problem:
@@ -61,7 +65,8 @@ class Problem:
             trace = error.traceback if isinstance(error, ProgramImportError) else ""
         else:
             trace = "".join(traceback.format_exception(error))
-        return cls(place, describe_error(error).removeprefix(f"{place}: "), trace)
+        message = describe_error(error).removeprefix(f"{place}: ")
+        return cls(place, message, trace, isinstance(error, TimelineMismatchError))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +127,9 @@ def _work(results: Connection, job: ViewJob) -> None:
     read = _files_read()
     found: dict[str, Any] = {"view": None, "problem": None}
     try:
-        room = view.Room(job.kv_tokens, job.batch)
-        made = view.run(job.name, job.given, job.fixed, data=job.data, timeline=job.timeline, room=room)
-        found["view"] = view.FORMATS["json"](made).rstrip()
+        found["view"] = view.FORMATS["json"](_view(job, job.timeline)).rstrip()
     except BaseException as error:
-        problem = Problem.of(error)
-        found["problem"] = {"place": problem.place, "message": problem.message, "trace": problem.trace}
+        found["problem"] = asdict(Problem.of(error))
         missing = [each.name for each in _causes(error) if isinstance(each, ModuleNotFoundError) and each.name]
         read.extend(f"{Path(folder, *name.split('.'))}.py" for name in missing for folder in sys.path[:1])
     folder = str(Path(program_file(job.name)).resolve().parent) + os.sep
@@ -136,6 +138,15 @@ def _work(results: Connection, job: ViewJob) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # threads of the user's do not keep it
+
+
+def _view(job: ViewJob, timeline: str | None) -> view.CompiledView:
+    room = view.Room(job.kv_tokens, job.batch)
+    try:
+        return view.run(job.name, job.given, job.fixed, data=job.data, timeline=timeline, room=room)
+    except TimelineMismatchError:
+        _view(job, None)  # an error of the program comes first; and all that it reads is watched
+        raise
 
 
 def _end_with_parent() -> None:

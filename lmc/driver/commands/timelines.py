@@ -8,8 +8,7 @@ from lmc.backend.plan import Plan
 from lmc.backend.schedule.fingerprints import plan_digest
 from lmc.driver.batch.lines import shown_path
 from lmc.driver.batch.run_record import rows_digest, source_digests
-from lmc.driver.errors import UsageError
-from lmc.ir.errors import InputError
+from lmc.driver.errors import TimelineMismatchError, UsageError
 from lmc.report.timeline import RunTimeline, read_timeline
 
 _REMEDY = "name a timeline of this program, or record the run again: lmc run PROGRAM --timeline FILE"
@@ -25,13 +24,15 @@ def read(path: str) -> RunTimeline:
 
 
 def check_sources(found: RunTimeline, path: str, spec: str) -> None:
-    """Raise ``InputError`` where a timeline is of another program than ``spec``, or of other sources of it."""
+    """Raise ``TimelineMismatchError`` where a timeline is not of the program ``spec``, or of other sources of it."""
     sources, own = found.header.sources, source_digests([spec])
     for name in own:
         if name not in sources:
-            raise InputError(f"{path} is a timeline of the program {found.header.program!r:.80}", remedy=_REMEDY)
+            raise TimelineMismatchError(
+                f"{path} is a timeline of the program {found.header.program!r:.80}", remedy=_REMEDY
+            )
         if sources[name] != own[name]:
-            raise InputError(
+            raise TimelineMismatchError(
                 f"the source of {name} has changed since {path} was recorded", remedy="record the run again"
             )
 
@@ -39,13 +40,13 @@ def check_sources(found: RunTimeline, path: str, spec: str) -> None:
 def rows_of(found: RunTimeline, path: str, data: str | None) -> str | None:
     """Return the file of rows to show: ``data``, or where it is not given the file of the run, if that is still there.
 
-    Raises ``InputError`` where ``data`` holds other rows than the run had.
+    Raises ``TimelineMismatchError`` where ``data`` holds other rows than the run had.
     """
     rows, file = found.header.rows, found.header.input
     if data is not None:
         own = rows_digest(data)
         if rows is not None and own is not None and own != rows:
-            raise InputError(
+            raise TimelineMismatchError(
                 f"{path} was recorded with other rows than those of {shown_path(data)}",
                 remedy="name the rows of the run, or leave out --input",
             )
@@ -56,13 +57,13 @@ def rows_of(found: RunTimeline, path: str, data: str | None) -> str | None:
 
 
 def check_plan(found: RunTimeline, path: str, plan: Plan) -> None:
-    """Raise ``InputError`` where no instance of the run had ``plan``."""
+    """Raise ``TimelineMismatchError`` where no instance of the run had ``plan``."""
     if plan.name != found.header.program:
-        raise InputError(
+        raise TimelineMismatchError(
             f"{path} is a timeline of the program {found.header.program!r:.80}, not of {plan.name!r}", remedy=_REMEDY
         )
     if plan_digest(plan) not in {each.digest for each in found.plans}:
-        raise InputError(
+        raise TimelineMismatchError(
             f"{path} was recorded with another plan of {plan.name!r}",
             remedy=f"give the options and arguments of the run, for one --model {found.header.target!r:.80}",
         )

@@ -5,7 +5,10 @@
  * A page in the background does not listen: a browser opens few connections to a server.
  */
 
-/** @typedef {{place: string, message: string, trace: string}} Problem an error, in the words of `lmc compile` */
+/**
+ * An error in the words of `lmc compile`; `is_mismatch`: the timeline is not that of the program as it is by now.
+ * @typedef {{place: string, message: string, trace: string, is_mismatch: boolean}} Problem
+ */
 
 class Live {
   constructor() {
@@ -69,23 +72,29 @@ class Live {
       else {
         const same = new Same(app.session, new ProgramData(view));
         app.graph.hold((part) => same.part(part));
+        const focused = new Focused(same);
         app.session.replace(same.data, same.parts, same.looked());
+        focused.restore();
       }
     }
     document.body.dataset.shown = id;
   }
 
   /** @param {Problem} problem */
-  showProblem({ place, message, trace }) {
+  showProblem({ place, message, trace, is_mismatch: isMismatch }) {
+    // The graph before the edit is as good as its timeline: it stays.
+    const isOld = isMismatch && app !== null;
+    const about = isOld ? "The timeline belongs to the program before the edit, and so does what is shown: " : "error: ";
     this.text.replaceChildren(
       ...(trace ? [make("pre", { tabindex: 0 }, trace)] : []),
-      make("p", { class: "prose" }, make("strong", {}, place ? `${place}: ` : ""), make("strong", { class: "error" }, "error: "), message),
+      make("p", { class: "prose" }, make("strong", {}, place ? `${place}: ` : ""), make("strong", { class: isOld ? "" : "error" }, about), message),
     );
-    this.say(app === null ? "" : "The last good graph is shown.");
-    this.fold.hidden = app === null;
+    this.say(app === null ? "" : isOld ? "The program before the edit is shown." : "The last good graph is shown.");
+    this.box.classList.toggle("notice", isOld);
+    this.fold.hidden = app === null || isOld;
     this.box.hidden = false;
     document.body.classList.toggle("no-data", app === null);
-    this.foldProblem(false);
+    this.foldProblem(isOld);
   }
 
   /**

@@ -7,6 +7,10 @@ class Outline {
     this.graph = graph;
     this.list = byId("outline");
     this.turn = 0;
+    /** The data that are drawn. @type {ProgramData | undefined} */
+    this.drawn = undefined;
+    /** The item that has the focus, or gets it. @type {string | undefined} */
+    this.focused = undefined;
     session.on(["stage", "open", "data"], () => setTimeout(() => this.draw()));
     session.on(["selection"], () => this.mark());
     rove(this.list, ".item");
@@ -57,8 +61,11 @@ class Outline {
       if (session.open.has(part.id)) for (const child of [...part.children].reverse()) stack.push([child, level + 1]);
     }
     const turn = ++this.turn;
-    const focused = this.focused;
+    const active = /** @type {HTMLElement | null} */ (this.list.querySelector(".item:focus"))?.dataset.part;
+    const wanted = this.focused ?? (this.drawn === data ? active : undefined);
+    const focused = rows.some(([part]) => part.id === wanted) ? wanted : undefined;
     this.focused = undefined;
+    this.drawn = data;
     fill(
       this.list,
       rows.length,
@@ -79,7 +86,7 @@ class Outline {
             "aria-level": level,
             "aria-expanded": part.isGroup ? String(isOpen) : null,
             "aria-selected": "false",
-            tabindex: at === 0 ? 0 : -1,
+            tabindex: (focused === undefined ? at === 0 : part.id === focused) ? 0 : -1,
             "data-part": part.id,
           },
           part.isGroup ? make("span", { class: "fold", "aria-hidden": "true", onclick: (event) => { event.stopPropagation(); this.toggle(part.id); } }, isOpen ? "▾" : "▸") : null,

@@ -1,12 +1,14 @@
 """The page of ``lmc view`` in a browser: it follows its file, and keeps what is looked at."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from tests.cli.viewing import viewing
+from tests.cli.viewing import START, viewing
 from tests.project.layers import REPOSITORY
 from tests.report.browser.conftest import READY, Shown
 from tests.report.browser.test_page import axe
@@ -112,6 +114,99 @@ def test_it_keeps_what_is_looked_at(judge: Path, opened: Open) -> None:
         )
         page.click("#tab-calls")
         assert page.locator("#table-calls tbody tr[data-op]").count() == page.evaluate("app.session.data.calls.size")
+
+
+def test_a_removed_op_leaves_its_place_selected(judge: Path, opened: Open) -> None:
+    """The ops of the nearest line of the same function, and not those of a function that is nearer."""
+    last = '    verdict = s.select("verdict", ["accept", "revise", "reject"])\n'
+    helper = "\n\ndef kind(s):\n    s += lmc.system('Be kind.')\n\n\n@lmc.jit\n"
+    program = JUDGE.replace("\n\n@lmc.jit\n", helper)
+    program = program.replace("    s += lmc.user(f", "    kind(s)\n    s += lmc.user(f", 1).replace(
+        '"verdict": verdict, ', ""
+    )
+    judge.write_text(program)
+    selected = "[...app.session.selected].map((key) => app.session.nodeOf(key).place.line).sort()"
+    line_of = {text: number for number, text in enumerate(program.splitlines(), 1)}
+    with viewing(judge.parent, "judge.py") as server:
+        page = opened(server.url)
+        page.wait_for_selector("body[data-ready]", timeout=READY)
+        page.click(f"#source-lines [data-line='{line_of[last.rstrip()]}'] button.number")
+        assert set(page.evaluate(selected)) == {line_of[last.rstrip()]}
+        wait_for_change(page, lambda: judge.write_text("# A line above.\n" + program.replace(last, "")))
+        assert "verdict" not in page.locator("#outline").inner_text()
+        assert set(page.evaluate(selected)) == {line_of[last.rstrip()]}  # that of the return, as one is above now
+        # All of kind is gone but its head; judge begins right below.
+        system = "    s += lmc.system('Be kind.')\n"
+        page.click(f"#source-lines [data-line='{line_of[system.rstrip()] + 1}'] button.number")
+        wait_for_change(page, lambda: judge.write_text(judge.read_text().replace(system, "    pass\n")))
+        assert set(page.evaluate(selected)) == {line_of["@lmc.jit"] + 1}
+
+
+def test_tables_stay_sorted_and_the_focus_stays(judge: Path, opened: Open) -> None:
+    focused = """() => {
+      const { activeElement: element } = document;
+      const op = element.closest("[data-op]")?.dataset.op ?? app.session.parts.byId.get(element.dataset.part)?.key;
+      const { id, label } = app.session.nodeOf(op) ?? {};
+      return [element.tagName, element.className, id ?? label ?? element.textContent];
+    }"""
+    column = "[...document.querySelectorAll('#table-calls tbody tr[data-op]')].map((row) => row.cells[2].textContent)"
+    with viewing(judge.parent, "judge.py") as server:
+        page = opened(server.url)
+        page.wait_for_selector("body[data-ready]", timeout=READY)
+        page.click("#tab-calls")
+        page.click("#table-calls th button:has-text('wave')")
+        page.click("#table-calls th button:has-text('wave')")
+        assert page.evaluate(column) == ["0", *["1"] * 5, "2"]
+        page.click("#table-calls th button:has-text('wave')")
+        places = {
+            "#table-calls th:nth-child(3) button": "calls", "#table-calls tr:nth-child(3) button.link": "calls",
+            "#selection button[data-op] >> nth=1": "calls", "#outline .item.call >> nth=-1": "list",
+            "#source-lines [data-line='28'] button.number": "graph", "#graph": "graph",
+        }  # fmt: skip
+        for place, tab in places.items():
+            page.click(f"#tab-{tab}")
+            page.evaluate("() => app.session.select([...app.session.data.calls.keys()].slice(-1), {reveal: true})")
+            if tab == "graph":
+                page.evaluate("() => document.querySelector(\"#source-lines [data-line='28'] button\").tabIndex = 0")
+            page.focus(place)
+            before = page.evaluate(focused)
+            if before[2].isdecimal():
+                before[2] = str(int(before[2]) + 1)
+            wait_for_change(page, insert_first(judge))
+            assert page.evaluate(focused) == before, place
+            assert page.evaluate("document.activeElement.tabIndex") == 0, place
+            wait_for_change(page, lambda: judge.write_text(JUDGE))
+        page.click("#tab-calls")
+        assert page.evaluate(column) == ["2", *["1"] * 5, "0"]
+        assert page.locator("#table-calls th[aria-sort='descending']").inner_text() == "wave"
+
+
+def test_a_timeline_of_the_program_before_an_edit(judge: Path, opened: Open) -> None:
+    """It stays, with the graph that it belongs to; the page says so, and no longer once the edit is undone."""
+    run = ("run", "judge.py", "--input", "essays.jsonl", "--timeline", "t.json", "-o", "out.jsonl")
+    subprocess.run([sys.executable, "-c", START, *run], cwd=judge.parent, check=True, capture_output=True, timeout=120)
+    with viewing(judge.parent, "judge.py", "t.json") as server:
+        page = opened(server.url)
+        page.wait_for_selector("body[data-ready]", timeout=READY)
+        shown = page.evaluate("live.shown")
+        page.click("#tab-timeline")
+        insert_first(judge)()
+        page.wait_for_selector("#problem.notice", timeout=READY)
+        text = page.locator("#problem").inner_text()
+        assert "The timeline belongs to the program before the edit" in text
+        assert "the source of judge has changed since t.json was recorded" in text
+        assert page.locator("#timeline canvas").is_visible()
+        assert axe(page) == []
+        page.focus("#timeline canvas")
+        page.keyboard.press("End")
+        assert page.locator("#timeline-detail").inner_text().startswith("measured: ")
+        assert page.evaluate("live.shown") == shown
+        judge.write_text("1 / 0\n")
+        page.wait_for_selector("#problem:not(.notice):not([hidden])", timeout=READY)
+        assert "ZeroDivisionError" in page.locator("#problem").inner_text()
+        judge.write_text(JUDGE)
+        page.wait_for_selector("#problem", state="hidden", timeout=READY)
+        assert page.evaluate("[live.shown, app.tabs.shown]") == [shown, "timeline"]
 
 
 def insert_first(file: Path) -> Callable[[], None]:
