@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from lmc.ir.errors import LmcError
+from lmc.runtime.server.anthropic import batches as message_batches
 from lmc.runtime.server.anthropic import messages
 from lmc.runtime.server.anthropic.form import form as anthropic_form
 from lmc.runtime.server.batches.runs import BatchRuns
@@ -37,6 +38,7 @@ ROUTERS = (
     files.router,
     batches.router,
     messages.router,
+    message_batches.router,
     generate.router,
     info.router,
     programs.router,

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from openai.types.chat import ChatCompletion
 
 from tests.runtime.server.servers import SECONDS, Served
 
@@ -94,10 +95,10 @@ def test_a_batch_gives_what_single_requests_give(client: openai.OpenAI, server: 
     for row, body in zip(rows, bodies, strict=True):
         assert row["error"] is None
         assert row["response"]["status_code"] == 200
-        found = openai.types.chat.ChatCompletion.model_validate(row["response"]["body"])
+        found = ChatCompletion.model_validate(row["response"]["body"])
         single = client.chat.completions.create(**body)
         assert found.choices == single.choices
-        assert batch.usage is not None
+    assert batch.usage is not None
     usages = [row["response"]["body"]["usage"] for row in rows]
     assert batch.usage.input_tokens == sum(usage["prompt_tokens"] for usage in usages)
     assert batch.usage.output_tokens == sum(usage["completion_tokens"] for usage in usages)
@@ -110,7 +111,14 @@ def test_a_batch_gives_what_single_requests_give(client: openai.OpenAI, server: 
 
 
 def test_completions_run_as_a_batch(client: openai.OpenAI, server: Served):
-    body = {"model": server.model, "prompt": ["One", "Two"], "max_tokens": 4, "temperature": 0, "n": 2, "logprobs": 1}
+    body: dict[str, Any] = {
+        "model": server.model,
+        "prompt": ["One", "Two"],
+        "max_tokens": 4,
+        "temperature": 0,
+        "n": 2,
+        "logprobs": 1,
+    }
     lines = [line_of("a", body, "/v1/completions"), line_of("b", {**body, "max_tokens": 0}, "/v1/completions")]
     made = client.batches.create(
         completion_window="24h", endpoint="/v1/completions", input_file_id=upload(client, lines)
@@ -185,21 +193,23 @@ def test_batches_of_other_things_are_refused_by_name(client: openai.OpenAI):
         "endpoint": "/v1/chat/completions",
         "input_file_id": file_id,
     }
-    for parameters, name in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"completion_window": "1h"}, "completion_window"),
         ({"endpoint": "/v1/embeddings"}, "endpoint"),
         ({"input_file_id": "file-1"}, "input_file_id"),
         ({"metadata": {"a" * 65: "b"}}, "metadata"),
         ({"metadata": {str(number): "b" for number in range(17)}}, "metadata"),
         ({"output_expires_after": {"anchor": "created_at", "seconds": 1}}, "output_expires_after"),
-    ):
+    ]
+    create: Any = client.batches.create
+    for parameters, name in cases:
         with pytest.raises(openai.APIStatusError) as caught:
-            client.batches.create(**{**asked, **parameters})
+            create(**(asked | parameters))
         assert caught.value.status_code in (400, 404)
         assert (caught.value.param or "").startswith(name)
     empty = upload(client, ["", "  "])
     with pytest.raises(openai.BadRequestError):
-        client.batches.create(**{**asked, "input_file_id": empty})
+        create(**(asked | {"input_file_id": empty}))
     for ask in (client.batches.retrieve, client.batches.cancel):
         with pytest.raises(openai.NotFoundError):
             ask("batch_1")

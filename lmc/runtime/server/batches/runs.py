@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import cast
 
 import numpy as np
+from starlette.requests import Request
 
 from lmc.ir.engine.planned import Place, Planned, new_run
 from lmc.runtime.server.batches.endpoints import ENDPOINTS, BatchEndpoint, BatchProtocol
@@ -58,7 +59,7 @@ class BatchRuns:
         """Run a batch, which the store has."""
         endpoint = ENDPOINTS[cast("BatchProtocol", batch.protocol)][batch.endpoint]
         serving = self._serving[batch.id] = asyncio.ensure_future(self._serve(batch, endpoint))
-        if batch.status == "cancelling":
+        if batch.status == "cancelling" or batch.expires <= time.time():
             serving.cancel()
         self._runs[batch.id] = asyncio.ensure_future(self._run(batch, endpoint, serving))
 
@@ -221,6 +222,16 @@ class BatchRuns:
             ]
         ended = replace(known, status=status, times={**known.times, "ended": now})
         return self._store.end_batch(ended, files)
+
+
+def runs_of(request: Request) -> BatchRuns:
+    """Return the batches of the server."""
+    return request.app.state.batches
+
+
+def store_of(request: Request) -> StateStore:
+    """Return the store of the server."""
+    return request.app.state.store
 
 
 def new_id(prefix: str) -> str:

@@ -11,12 +11,12 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lmc.runtime.server.batches.endpoints import ENDPOINTS, MOST_LINES
-from lmc.runtime.server.batches.runs import BatchRuns, new_id
+from lmc.runtime.server.batches.runs import new_id, runs_of, store_of
 from lmc.runtime.server.batches.store import ENDED, BatchCounts, StateStore, StoredBatch, StoredFile
 from lmc.runtime.server.errors import ApiError, refused
 from lmc.runtime.server.gate import model_of
 from lmc.runtime.server.model import Model
-from lmc.runtime.server.openai.files import LEAST_SECONDS, MOST_SECONDS, file_of, page_of, store_of
+from lmc.runtime.server.openai.files import LEAST_SECONDS, MOST_SECONDS, file_of, page_of
 from lmc.runtime.server.parameters import Parameters, invalid_body
 
 router = APIRouter()
@@ -55,11 +55,6 @@ class BatchFileLine(BaseModel):
     method: Literal["POST"]
     url: str
     body: dict[str, Any]
-
-
-def runs_of(request: Request) -> BatchRuns:
-    """Return the batches that run."""
-    return request.app.state.batches
 
 
 @router.post("/v1/batches")

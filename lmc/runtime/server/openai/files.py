@@ -11,8 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
-from lmc.runtime.server.batches.runs import new_id
-from lmc.runtime.server.batches.store import StateStore, StoredFile
+from lmc.runtime.server.batches.runs import new_id, store_of
+from lmc.runtime.server.batches.store import StoredFile
 from lmc.runtime.server.errors import ApiError, refused
 from lmc.runtime.server.gate import model_of
 from lmc.runtime.server.streams import ClientGoneError
@@ -47,11 +47,6 @@ _FORM = {
         },
     }
 }
-
-
-def store_of(request: Request) -> StateStore:
-    """Return the store of the server."""
-    return request.app.state.store
 
 
 async def file_of(request: Request, file_id: str, parameter: str | None = None) -> StoredFile:
