@@ -221,6 +221,18 @@ def test_a_page_follows_its_file(tmp_path: Path) -> None:
         assert listing(tmp_path) == sorted([*before, "more.py", "question.txt"])
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_constraints_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool) -> None:
+    monkeypatch.setenv("LMC_GRAMMAR_CACHE", str(tmp_path / "kept"))
+    if is_there:
+        (tmp_path / "kept").mkdir()
+    write(tmp_path, ask=PROGRAM.replace("max_tokens=3", "choices=['a', 'b']"), words="QUESTION = 'Why '\n")
+    before = listing(tmp_path)
+    with viewing(tmp_path, "ask.py") as server, server.events() as events:
+        assert events.until("view", asks("Why "))["constraints"]
+    assert listing(tmp_path) == before
+
+
 def test_it_survives_the_file(tmp_path: Path) -> None:
     write(tmp_path, ask="import os\nprint('hello')\nos._exit(7)\n")
     with viewing(tmp_path, "ask.py") as server, server.events() as events:

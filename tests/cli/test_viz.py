@@ -158,7 +158,6 @@ def test_the_tree(lmc, program: str) -> None:
         (["viz", "cli_program.py:judge", "essay"], 2, "essay"),
         (["viz", "cli_program.py:judge", "--input", "gone.jsonl"], 2, "gone.jsonl"),
         (["viz", "cli_program.py:judge", "--input", "bad.jsonl"], 1, "bad.jsonl:2"),
-        (["viz", "shapes.py", "--input", "forms.jsonl"], 1, "row 1 of forms.jsonl needs another plan"),
         (["viz", "cli_program.py:judge", "--input", "rows.jsonl", "--kv-tokens", "3"], 1, "the pool has 3"),
         (["viz", "cli_program.py:judge", "--input", "empty.jsonl"], 2, "empty.jsonl holds no rows"),
         (["viz", "cli_program.py:word"], 1, "cli_program.py:"),
@@ -179,10 +178,6 @@ def test_bad_input_is_one_message(lmc, program: str, rows: str, arguments: list[
     assert program
     assert rows
     Path("bad.jsonl").write_text('{"essay": "good"}\n{"essays": "no"}\n')
-    Path("forms.jsonl").write_text('{"options": {"a": "b"}}\n{"options": {"c": "d"}}\n')
-    Path("shapes.py").write_text(
-        "import lmc\n\n\n@lmc.jit\ndef f(s, options: dict):\n    s += str(options)\n    s.gen('a', max_tokens=2)\n"
-    )
     Path("empty.jsonl").write_text("")
     Path("bad.lmir").write_text("modul @f {}\n")
     Path("m.lmir").write_text("module @f {\n  func @f() {\n    %0 = lm.context : !ctx\n    lm.return %0\n  }\n}\n")

@@ -144,6 +144,8 @@ def test_how_much_is_kept_is_what_the_environment_or_the_project_says(tmp_path: 
     folder = project(tmp_path / "p", '[tool.lmc]\ntarget = "toy"\ngrammar_cache_mb = 3\n')
     assert kept(folder) == 3 * 1024 * 1024
     assert kept(folder, LMC_GRAMMAR_CACHE_MB="7") == 7 * 1024 * 1024
+    assert kept(folder, LMC_GRAMMAR_CACHE_MB="0", LMC_GRAMMAR_CACHE="new") == 0
+    assert not (folder / "new").exists()
     assert resolve_target(Options(), environment={}, folder=folder) == Target("toy")
 
 
@@ -155,7 +157,7 @@ def test_a_size_of_the_grammar_cache_that_is_none_is_refused(tmp_path: Path, num
     assert caught.value.remedy == 'give a number of megabytes, or write grammar_cache = "off"'
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "many"])
+@pytest.mark.parametrize("number", ["-1", "many"])
 def test_a_size_in_the_environment_that_is_none_is_refused(tmp_path: Path, number: str):
     with pytest.raises(InputError, match=f"LMC_GRAMMAR_CACHE_MB is '{number}'") as caught:
         resolve_grammar_cache(environment={"LMC_GRAMMAR_CACHE_MB": number}, folder=tmp_path)

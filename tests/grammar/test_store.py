@@ -62,6 +62,20 @@ def test_what_was_saved_is_loaded(
     assert len(list(store.folder.iterdir())) == 1
 
 
+def test_a_folder_of_no_bytes_is_only_read(store: IndexStore, file: Path) -> None:
+    os.utime(file, (1000, 1000))
+    reading = IndexStore(store.folder, 0)
+    found = reading.load("digest", VOCABULARY)
+    assert found is not None
+    assert equal(found, sample())
+    assert not reading.save("other", VOCABULARY, sample())
+    assert list(store.folder.iterdir()) == [file]
+    assert file.stat().st_mtime == 1000
+    with pytest.raises(ConstraintError, match="is not there"):
+        IndexStore(store.folder / "new", 0)
+    assert not (store.folder / "new").exists()
+
+
 def test_the_same_index_is_the_same_bytes(store: IndexStore, file: Path) -> None:
     before = file.read_bytes()
     assert store.save("digest", VOCABULARY, sample())

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmc import driver
+from lmc.driver.batch.run_record import rows_digest
 from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile
 from lmc.report.model import CompiledView, Divergence, MeasuredCost
@@ -309,17 +310,43 @@ def test_calls_that_share_an_id_have_their_own_costs(folder: Path):
     assert sum(cost.output for cost in lines) == profile.usage.generated_tokens
 
 
-def test_rows_of_several_plans_are_shown_without_a_plan(folder: Path):
-    rows = [{"essay": "one"}, {"essay": "two", "n": 2}]
+def test_of_rows_of_several_plans_the_most_are_shown(folder: Path):
+    rows = [{"essay": f"number {n}", "n": 2 if n in (0, 3) else 1} for n in range(5)]
     (folder / "measured_program.py").write_text(SEVERAL)
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     recorded("several", own=rows)
-    found = view("several")
-    assert found.timeline is not None
+    notice = "the batch are the 3 rows of one plan; 2 rows of 1 other plan are left out: 0, 3"
+    for found in (view("several"), view("several", data="rows.jsonl")):
+        assert found.timeline is not None
+        assert found.plan is not None
+        assert sorted(row.row for row in found.plan.rows) == [1, 2, 4]
+        assert {request.row for request in found.plan.requests} == {1, 2, 4}
+        assert notice in found.notices
+        assert found.timeline.divergence is None
+        assert {each.row for each in found.timeline.requests if each.key is not None} <= {1, 2, 4}
+        assert {each.row for each in found.timeline.requests} == {0, 1, 2, 3, 4}
+    # The figures are those of the commands for these rows alone.
+    (folder / "some.jsonl").write_text("".join(json.dumps(rows[n]) + "\n" for n in (1, 2, 4)))
+    spec = "measured_program.py:several"
+    alone = driver.view.run(spec, {"target": "toy"}, [], data="some.jsonl", room=ROOM).plan
+    assert alone is not None
+    together = driver.view.run(spec, {"target": "toy"}, [], data="rows.jsonl", room=ROOM).plan
+    assert together is not None
+    assert (together.total, together.predicted_seconds) == (alone.total, alone.predicted_seconds)
+    assert [(1, 2, 4)[row.row] for row in alone.rows] == [row.row for row in together.rows]
+
+
+def test_a_row_of_a_run_that_can_not_be_used_is_a_notice(folder: Path):
+    recorded()
+    (folder / "rows.jsonl").write_text('{"essay": "one"}\n{"no": 1}\n')
+    events = events_of(folder / "t.json")
+    events[0]["args"]["rows"] = rows_digest("rows.jsonl")
+    (folder / "t.json").write_text("[\n" + "".join(json.dumps(event) + ",\n" for event in events))
+    found = view()
     assert found.plan is None
     assert any(notice.startswith("there is no plan of the rows of the run: ") for notice in found.notices)
     with pytest.raises(InputError):
-        view("several", data="rows.jsonl")
+        view(data="rows.jsonl")
 
 
 def test_names_and_places_of_anybody_are_harmless(folder: Path):

@@ -23,6 +23,7 @@ from lmc.driver.commands import view
 from lmc.driver.errors import ProgramImportError, TimelineMismatchError
 from lmc.driver.programs import is_library, program_file
 from lmc.driver.run.result import describe_error
+from lmc.driver.targets.defaults import GRAMMAR_CACHE_MB
 from lmc.ir.errors import LmcError
 
 MAX_FILES = 1_000
@@ -123,6 +124,7 @@ def _work(results: Connection, job: ViewJob) -> None:
     """Compile in the new process, and send the outcome."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     sys.dont_write_bytecode = True  # a view writes nothing
+    os.environ[GRAMMAR_CACHE_MB] = "0"
     os.dup2(2, 1)  # as for lmc compile: a program's prints are no output
     read = _files_read()
     found: dict[str, Any] = {"view": None, "problem": None}

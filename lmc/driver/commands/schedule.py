@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from lmc.backend.plan import Plan, PlanError
@@ -57,6 +57,36 @@ def schedule_rows(signature: Signature, place: PlanLookup, data: str, room: Room
     placed = [(plan, values) for _, plan, values in _placed(rows, place, data)]
     plan, inputs = placed[0][0], [values for _, values in placed]
     return replace(schedule_batch(plan, inputs, room), origin=Origin(plan_digest(plan), inputs_digest(inputs)))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRows:
+    """The rows of a file that one plan runs, by their numbers, with the inputs of the plan; how it is compiled."""
+
+    plan: Plan
+    arguments: Arguments
+    inputs: dict[int, Mapping[str, Any]]
+
+    def schedule(self, room: Room) -> Schedule:
+        """Schedule these rows, as a run does beside those of other plans; entries have the numbers of the file."""
+        numbers = list(self.inputs)
+        found = schedule_batch(self.plan, list(self.inputs.values()), room)
+        return replace(
+            found, entries=tuple(replace(entry, instance=numbers[entry.instance]) for entry in found.entries)
+        )
+
+
+def rows_by_plan(signature: Signature, place: PlanLookup, data: str, fixed: list[str]) -> list[PlanRows]:
+    """Return the rows of a file for each plan, in the order of the first ones. Raises the error of a row."""
+    reader = ArgumentReader(signature)
+    found: dict[Plan, PlanRows] = {}
+    for number, row in enumerate(reader.rows(data, reader.assignments(fixed))):
+        if row.error is not None:
+            raise row.error
+        arguments: Arguments = (), row.arguments
+        plan, values = place(arguments)
+        found.setdefault(plan, PlanRows(plan, arguments, {})).inputs[number] = values
+    return list(found.values())
 
 
 def read_schedule(path: str, lines: Iterable[Line] | None = None) -> Schedule:

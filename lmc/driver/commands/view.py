@@ -23,7 +23,7 @@ from lmc.driver.batch.rows import ArgumentReader, Signature
 from lmc.driver.commands import timelines
 from lmc.driver.commands.cli_options import GivenOptions, options_for_saved, runner_for
 from lmc.driver.commands.opt import context_for
-from lmc.driver.commands.schedule import HOLDS_ALL, read_schedule, schedule_rows
+from lmc.driver.commands.schedule import HOLDS_ALL, read_schedule, rows_by_plan, schedule_rows
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.compile.view_data import measured_ops, prompt_lengths, shown_file, shown_files
 from lmc.driver.errors import UsageError
@@ -40,6 +40,7 @@ from lmc.ir.core import Op, walk
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError, Location
 from lmc.ir.module import Module
+from lmc.ir.wording import with_count
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.pipelines import pipeline
 from lmc.report.forms.dot import dot
@@ -57,6 +58,8 @@ FORMATS: Mapping[str, Callable[[CompiledView], str]] = {"html": page, "json": to
 Kind = Literal["program", "module", "plan", "schedule", "timeline"]
 _BEGINNING = 1_000
 """Bytes of a file by which its kind is recognized."""
+_MAX_NAMED = 20
+"""Rows that a notice names."""
 PREFILL_TOKENS = 512
 """Prompt tokens that a simulation computes in a step: the default of ``lmc simulate``."""
 
@@ -96,7 +99,7 @@ def run(
         if is_saved(name):
             found = _of_saved(name, given, fixed, data, room)
         else:
-            found = _of_program(name, given, fixed, data, room, notices=notices if data != own_rows else None)
+            found = _of_program(name, given, fixed, data, room, notices=notices, is_run=data != own_rows)
     if recorded is not None and timeline is not None:
         timelines.check_plan(recorded, timeline, found.plan)
         found = replace(found, timeline=(recorded, plan_digest(found.plan)))
@@ -147,9 +150,12 @@ def compare(old: str, new: str, *, redact: bool = False) -> CompiledView:
 
 
 def _of_program(
-    name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room, *, notices: list[str] | None
+    name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room, *, notices: list[str], is_run: bool
 ) -> Given:
-    """Compile a program. Where rows that no one plan runs are no error, ``notices`` gets the reason."""
+    """Compile a program. Of rows that several plans run, those of one are shown, and ``notices`` names the others.
+
+    ``is_run``: the rows are those of a run, so a row that can't be used is no error: it is one of a failed instance.
+    """
     function = load_program(name)
     runner = runner_for(function, given)
     signature = Signature.of(function)
@@ -163,14 +169,22 @@ def _of_program(
 
     room = room.counted_by(service().engines.tokenizer(runner.target()))
     try:
-        schedule = schedule_rows(signature, place, data, room, fixed)
+        groups = rows_by_plan(signature, place, data, fixed)
     except InputError as error:
-        if notices is None or not first:
+        if not is_run or not first:
             raise
         notices.append(f"there is no plan of the rows of the run: {error.cause}")
         return _given(runner.compile(first[0]))
-    found = _given(runner.compile(first[0]))
-    return replace(found, batch=_batch(schedule, _calls(found.plan, found.steps[-1].module), room))
+    shown = max(groups, key=lambda group: len(group.inputs))
+    others = sorted(number for group in groups if group is not shown for number in group.inputs)
+    if others:
+        named = ", ".join(map(str, others[:_MAX_NAMED])) + (" …" if len(others) > _MAX_NAMED else "")
+        notices.append(
+            f"the batch are the {with_count(len(shown.inputs), 'row')} of one plan; "
+            f"{with_count(len(others), 'row')} of {with_count(len(groups) - 1, 'other plan')} are left out: {named}"
+        )
+    found = _given(runner.compile(shown.arguments))
+    return replace(found, batch=_batch(shown.schedule(room), _calls(found.plan, found.steps[-1].module), room))
 
 
 def _of_saved(name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room) -> Given:

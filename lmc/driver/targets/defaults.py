@@ -67,8 +67,8 @@ def resolve_grammar_cache(
 
     It is ``LMC_GRAMMAR_CACHE``, else ``grammar_cache`` of ``[tool.lmc]`` (relative to its pyproject.toml), else the
     user's cache. "off" is none. The limit is ``LMC_GRAMMAR_CACHE_MB`` megabytes (of 2^20 bytes), else
-    ``grammar_cache_mb``, else 512: beyond that, the least recently used are deleted. Raises ``InputError``, also for a
-    folder that was named and can't be used.
+    ``grammar_cache_mb``, else 512: beyond that, the least recently used are deleted. 0 in the environment: the folder
+    is only read. Raises ``InputError``, also for a folder that was named and can't be used.
     """
     environment = os.environ if environment is None else environment
     here = Path.cwd() if folder is None else folder
@@ -82,9 +82,11 @@ def resolve_grammar_cache(
             return IndexFolder(IndexStore.default_folder(), max_bytes)
         except RuntimeError:  # a user without a home
             return None
-    base = here if environment.get(GRAMMAR_CACHE) else place
+    folder = (here if environment.get(GRAMMAR_CACHE) else place) / Path(named).expanduser()
+    if not max_bytes:
+        return IndexFolder(folder, 0)
     try:
-        return IndexFolder(IndexStore(base / Path(named).expanduser()).folder, max_bytes)
+        return IndexFolder(IndexStore(folder).folder, max_bytes)
     except ConstraintError as error:
         raise InputError(error.cause, remedy=error.remedy) from error
 
@@ -92,7 +94,7 @@ def resolve_grammar_cache(
 def _cache_bytes(asked: str | None, settings: Mapping[str, Any]) -> int:
     if not asked:
         return settings.get("grammar_cache_mb", MAX_BYTES >> 20) << 20
-    if not asked.isdecimal() or not int(asked):
+    if not asked.isdecimal():
         raise InputError(
             f"{GRAMMAR_CACHE_MB} is {asked!r}", remedy=f"give a number of megabytes, or {GRAMMAR_CACHE}=off"
         )

@@ -134,7 +134,7 @@ _NAMES = tuple(field.name for field in fields(TokenIndex))
 
 
 class IndexFolder(NamedTuple):
-    """A folder that is meant for indexes, and how many bytes of them it may hold."""
+    """A folder that is meant for indexes, and how many bytes of them it may hold (0: it is only read)."""
 
     path: Path
     max_bytes: int = MAX_BYTES
@@ -144,7 +144,8 @@ class IndexFolder(NamedTuple):
 class IndexStore:
     """The indexes of one folder, which has to be the user's own. Safe for several processes at once.
 
-    Where all files together have more than ``max_bytes``, those go that were not used for longest.
+    Where all files together have more than ``max_bytes``, those go that were not used for longest. With 0 bytes
+    nothing is written.
 
     Raises:
         ConstraintError: somebody else could have put files there.
@@ -154,6 +155,8 @@ class IndexStore:
     max_bytes: int = MAX_BYTES
 
     def __post_init__(self) -> None:
+        if not self.max_bytes and not self.folder.is_dir():
+            raise ConstraintError(f"{self.folder} is not there", remedy="name another folder")
         try:
             own_folder(self.folder)
         except ForeignFolderError as error:
@@ -182,8 +185,9 @@ class IndexStore:
             found = _parsed(_read(path), digest, vocabulary)
         except (OSError, ValueError, RecursionError):
             return None
-        with contextlib.suppress(OSError):  # a folder that can be read only
-            os.utime(path)  # when it was used
+        if self.max_bytes:
+            with contextlib.suppress(OSError):  # a folder that can be read only
+                os.utime(path)  # when it was used
         return found
 
     def save(self, digest: str, vocabulary: Vocabulary, index: TokenIndex) -> bool:

@@ -168,13 +168,18 @@ def _planned_places(
 def _divergence(
     batch: Batch, requests: Sequence[MeasuredRequest], places: Sequence[int | None], begin: int
 ) -> Divergence | None:
-    """Return the first request that the plan does not have, or serves later, or computes much less of."""
+    """Return the first request that the plan does not have, or serves later, or computes much less of.
+
+    Those of rows that other plans run are not compared.
+    """
+    rows = {None, *(row for row, _ in batch.rows)}
     served = batch.report.served
     waiting = [(each.ended, place) for place, each in enumerate(served)]
     heapq.heapify(waiting)
     begun: set[int] = set()
     is_measured = any(each.computed is not None for each in requests)
-    entries = [pair for pair in zip(requests, places, strict=True) if pair[0].kind != "prefill"]
+    pairs = zip(requests, places, strict=True)
+    entries = [pair for pair in pairs if pair[0].kind != "prefill" and pair[0].row in rows]
     for request, place in sorted(entries, key=lambda pair: _start(pair[0])):
         reason = None
         while waiting and waiting[0][1] in begun:
