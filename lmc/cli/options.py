@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +18,15 @@ def _seconds(value: float | None) -> float | None:
     if value is not None and not value > 0:
         raise typer.BadParameter(f"{value} is no number of seconds greater than 0")
     return value
+
+
+def kv_tokens_of(text: str | None) -> int | Literal["auto"] | None:
+    """Return the value of ``KvTokens``. Raises ``UsageError``."""
+    if text is None or text == "auto":
+        return text
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise driver.UsageError(f"--kv-tokens is {text!r}", remedy="give a number of tokens from 1 on, or auto")
+    return int(text)
 
 
 Seed = Annotated[int | None, program_option("seed")]

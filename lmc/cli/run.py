@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from lmc.cli.options import (
     PrefillTokens,
     Seed,
     Timeout,
+    kv_tokens_of,
 )
 from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec
 from lmc.cli.results.progress import show_progress
@@ -27,14 +28,6 @@ from lmc.cli.results.rows_file import RowsFile, is_stream, record_path
 from lmc.cli.results.sink import RowsStream, Sink, check_distinct, profile_file
 
 FAILURE = 1
-
-
-def _kv_tokens(text: str | None) -> int | Literal["auto"] | None:
-    if text is None or text == "auto":
-        return text
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise driver.UsageError(f"--kv-tokens is {text!r}", remedy="give a number of tokens from 1 on, or auto")
-    return int(text)
 
 
 def run_command(
@@ -181,7 +174,7 @@ def run_command(
             given: driver.GivenOptions = {
                 "target": target_spec(model),
                 "dtype": dtype,
-                "kv_tokens": _kv_tokens(kv_tokens),
+                "kv_tokens": kv_tokens_of(kv_tokens),
                 "deterministic": deterministic,
                 "device": device,
                 "prefill_tokens": prefill_tokens,

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lmc import driver
-from lmc.cli.options import Deterministic, Device, Dtype, KvTokens, PrefillTokens
+from lmc.cli.options import Deterministic, Device, Dtype, KvTokens, PrefillTokens, kv_tokens_of
 from lmc.cli.output import MODELS, print_note, target_spec
 
 
@@ -64,7 +64,7 @@ def serve_command(
     given = {
         "target": target_spec(model),
         "dtype": dtype,
-        "kv_tokens": kv_tokens,
+        "kv_tokens": kv_tokens_of(kv_tokens),
         "deterministic": deterministic,
         "device": device,
         "prefill_tokens": prefill_tokens,

@@ -59,7 +59,7 @@ def answers(rows: list[dict[str, Any]]) -> list[Any]:
 def test_a_batch_goes_on_where_a_server_has_ended(end: signal.Signals, tmp_path: Path, builtin: Served):
     state = tmp_path / "in" / "state"
     bodies = chats(builtin.model, 150, max_tokens=12)
-    options = ("--model", "builtin", "--deterministic", "--state", str(state))
+    options = ("--model", "builtin", "--deterministic", "--kv-tokens", "2000", "--state", str(state))
     with served(*options, "--drain-seconds", "0") as server:
         assert stat.S_IMODE(state.stat().st_mode) == 0o700
         client = client_of(server)
