@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.builder import Builder
 from lmc.ir.builtins import builtins
-from lmc.ir.builtins.definitions import DEFINED_KINDS
+from lmc.ir.builtins.checks import DEFINED_KINDS
 from lmc.ir.core import Attribute, Constraint, Effect, HostFunction, Value
 from lmc.ir.dialects.core_ops import (
     PREFILL_SCOPES,

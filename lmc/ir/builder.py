@@ -13,8 +13,8 @@ from lmc.ir.types import Type
 class Names:
     """Hands out names, each once."""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
         self._suffixes: dict[str, int] = {}
         self._next = 0
 

@@ -21,7 +21,6 @@ from lmc.ir.errors import Location, VerifyError
 from lmc.ir.types import Type
 
 Attribute = None | bool | int | float | str | tuple["Attribute", ...]
-Part = "str | Value"
 FieldKind = Literal["operand", "operands", "parts", "arguments", "region", "attribute"]
 BlockKind = Literal["function", "region"]
 SymbolKind = Literal["constraint", "host"]

@@ -11,8 +11,7 @@ from lmc.backend.plan import Plan
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import SamplingOp
 from lmc.ir.engine.observing import Observable, Observer
-from lmc.ir.engine.planned import Place, Planned, new_run
-from lmc.ir.engine.protocol import Engine
+from lmc.ir.engine.protocol import Engine, Place, Planned, new_run
 from lmc.ir.errors import InputError, LmcError, located
 from lmc.ir.profile import Profile, Recording
 from lmc.ir.semantics.constraint_runtime import Constraints

@@ -23,8 +23,7 @@ from lmc.ir.dialects.core_ops import FreeOp, KeepOp, PrefillOp, PyCallOp, Sample
 from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.engine.hosts import Answer
 from lmc.ir.engine.observing import AskedRequest
-from lmc.ir.engine.planned import Place
-from lmc.ir.engine.protocol import PrefixCaching
+from lmc.ir.engine.protocol import Place, PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError, located
 from lmc.ir.profile import OpProfile, Recording
 from lmc.ir.semantics import ops as semantics

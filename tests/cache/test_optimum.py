@@ -10,7 +10,7 @@ import pytest
 from lmc.cache.node import common_prefix_length
 from lmc.cache.simulation.best_order import MOST_REQUESTS, best_order
 from lmc.cache.simulation.optimum import computed_tokens, distinct_tokens, found_hits, optimal_hits, order_free_hits
-from lmc.cache.simulation.timeline import Timeline, Use
+from lmc.cache.simulation.recording import Timeline, Use
 from lmc.cache.trace import TraceRequest, read_trace
 
 Prefix = tuple[int, ...]

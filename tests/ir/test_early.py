@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmc.ir.analysis.ordering import NO_OBJECTS, objects_of
+from lmc.ir.analysis.ordering import Objects, objects_of
 from lmc.ir.core import Value, walk
 from lmc.ir.dialects.core_ops import HostCallOp
 from lmc.ir.dialects.regions import RegionOp
@@ -199,7 +199,7 @@ def test_arms_and_rounds_on_the_way_are_named():
     )
     block = body_of(LOOP.format(condition="", body=f'%v = text.concat [%b, "!"] : !text {inner}'))
     loop = next(op for op in block.ops if isinstance(op, RegionOp))
-    (found,) = calls_ahead(loop, lambda call: call.early, NO_OBJECTS)
+    (found,) = calls_ahead(loop, lambda call: call.early, Objects(frozenset(), frozenset(), frozenset()))
     (arm,) = found.arms
     assert isinstance(found.call, HostCallOp)
     assert found.call in set(walk((arm.region,)))

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lmc.ir.engine.planned import Place
-from lmc.ir.engine.protocol import EngineInfo, OnDelta, Pin, Request, ScoreRequest
+from lmc.ir.engine.protocol import EngineInfo, OnDelta, Pin, Place, Request, ScoreRequest
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError, RequestCancelledError
 

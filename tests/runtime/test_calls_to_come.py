@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from lmc.backend.lower import lower
-from lmc.ir.engine.planned import Place
-from lmc.ir.engine.protocol import EngineInfo, Request
+from lmc.ir.engine.protocol import EngineInfo, Place, Request
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError

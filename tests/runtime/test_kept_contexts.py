@@ -12,8 +12,7 @@ from hypothesis import given
 
 from lmc.backend.json.plan_json import dump_plan, load_plan
 from lmc.backend.lower import lower
-from lmc.ir.engine.planned import Place, Planned
-from lmc.ir.engine.protocol import Request
+from lmc.ir.engine.protocol import Place, Planned, Request
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from lmc.backend.instructions import instructions_of
 from lmc.backend.json.arguments_json import (
     check_arguments,
     dump_arguments,
@@ -17,6 +16,7 @@ from lmc.backend.json.arguments_json import (
 from lmc.backend.json.attributes_json import dump_type, load_slot, load_type
 from lmc.backend.json.instructions_json import InstructionReader, block_of, check_instructions, dump_instruction
 from lmc.backend.json.untrusted_json import fields_of, list_of_width, parse_json, shorten, text_of, truth_of
+from lmc.backend.lower import instructions_of
 from lmc.backend.plan import JsonClass, Parameter, Plan, PlanError, defined_values, slot_values
 from lmc.ir.core import Block, Constraint, Effect, HostFunction, Value
 from lmc.ir.errors import LmcError

@@ -13,8 +13,14 @@ from lmc.backend.plan import Plan
 from lmc.backend.schedule.fingerprints import Origin
 from lmc.backend.schedule.input_text import KnownText
 from lmc.backend.schedule.request_model import Known, RequestModel, Unknown, known_beginnings, stages_of
-from lmc.backend.schedule.token_lengths import characters_of_a_token
-from lmc.backend.schedule.trace_requests import CHARACTERS, Length, prompts_of, requests_of, tokens_of
+from lmc.backend.schedule.trace_requests import (
+    CHARACTERS,
+    Length,
+    characters_of_a_token,
+    prompts_of,
+    requests_of,
+    tokens_of,
+)
 from lmc.cache.batch_order.mixing import InstanceWork, mixed
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout, most_shared_first
 from lmc.cache.simulation.layouts import affordable, choose_layout, middle, roomy_block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from lmc.ir.errors import InputError
 
 CHARACTERS = 4
 """Characters of a token, about; a schedule knows texts, not tokens."""
+_PART = 256
+"""Characters in the sample from the beginning, and in that from the middle, of a text."""
+_MOST_TEXTS = 512
 _WORDS = np.array([1, 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D], dtype=np.uint64)
 
 Tokens = NDArray[np.int32]
@@ -172,3 +175,15 @@ def _hashed(text: str, characters: float) -> Tokens:
     starts = np.minimum((numbers * characters).astype(np.int64), points.size - 1)
     mixed = np.add.reduceat(points * _WORDS[np.arange(points.size) % _WORDS.size], starts) + numbers.astype(np.uint64)
     return ((mixed * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)).astype(np.int32)
+
+
+def characters_of_a_token(texts: Sequence[str], tokens_of: Callable[[str], int]) -> float:
+    """Characters to a token on average, as ``tokens_of`` counts; ``CHARACTERS`` where there is no text."""
+    characters, tokens = 0, 0.0
+    for text in list(filter(None, texts))[:_MOST_TEXTS]:
+        at = len(text) // 2
+        part = text[:_PART] + text[max(at, _PART) : at + _PART]
+        sendable = part.encode("utf-8", "replace").decode()  # what can't be encoded fails where it runs
+        characters += len(text)
+        tokens += tokens_of(sendable) / len(part) * len(text)
+    return characters / tokens if tokens else CHARACTERS

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmc.cache.node import Tokens, common_prefix_length
-from lmc.cache.simulation.timeline import Timeline
+from lmc.cache.simulation.recording import Timeline
 from lmc.cache.trace import TraceRequest
 
 

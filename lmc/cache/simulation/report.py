@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lmc.cache.memory import Slice
-from lmc.cache.simulation.timeline import Timeline
+from lmc.cache.simulation.recording import Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.locations import raised_at
 from lmc.ir.engine.hosts import Cancellation, cancelled_by
 from lmc.ir.engine.observing import Observer
-from lmc.ir.engine.planned import Place
-from lmc.ir.engine.protocol import Engine
+from lmc.ir.engine.protocol import Engine, Place
 from lmc.ir.errors import LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile

@@ -106,9 +106,9 @@ class BoundCall:
         if any(isinstance(entry, Job) for _, entry in prepared):
             self.home.engines.engine(self.target)
 
-    def iterate(self, prepared: Sequence[Prepared], on_event: OnEvent | None = None) -> Iterator[tuple[int, Result]]:
+    def iterate(self, prepared: Sequence[Prepared]) -> Iterator[tuple[int, Result]]:
         """Run prepared instances; yield results as they come."""
-        return iterate_in_background(self.home, lambda on_result: self.work(prepared, on_result, on_event))
+        return iterate_in_background(self.home, lambda on_result: self.work(prepared, on_result))
 
     async def work(self, prepared: Sequence[Prepared], on_result: OnResult, on_event: OnEvent | None = None) -> None:
         """Run prepared instances, in the background loop."""

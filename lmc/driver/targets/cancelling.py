@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from lmc.ir.engine.hosts import ProgramCancelled
 from lmc.ir.engine.observing import AskedRequest, Observer, RequestKind
-from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import (
     Engine,
     EngineInfo,
@@ -23,6 +22,7 @@ from lmc.ir.engine.protocol import (
     Generation,
     Handle,
     OnDelta,
+    Place,
     Request,
     Score,
     ScoreRequest,

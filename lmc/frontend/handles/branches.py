@@ -13,7 +13,7 @@ from lmc.frontend.handles.rows import is_count
 from lmc.frontend.heap.cells import BranchesCell
 from lmc.frontend.heap.values import ONE, Abstract, Poison, Symbol, Unbound, Union
 from lmc.frontend.machine.graph import UNKNOWN
-from lmc.ir.builtins.choices import checked_branch_count
+from lmc.ir.builtins.checks import checked_branch_count
 from lmc.ir.types import ANY, INT, JsonType
 from lmc.ir.wording import with_article
 

@@ -15,7 +15,7 @@ from lmc.frontend.heap.cells import ROLE_UNKNOWN, GrownCell, ListCell
 from lmc.frontend.heap.values import NONE, Abstract, Const, Ref, Symbol
 from lmc.frontend.language import sampling
 from lmc.frontend.language.refusals import described, near
-from lmc.ir.builtins.choices import CHOICE_REMEDY, checked_choice, checked_choices
+from lmc.ir.builtins.checks import CHOICE_REMEDY, checked_choice, checked_choices
 from lmc.ir.core import Effect, Value
 from lmc.ir.dialects.core_ops import SELECT_METHODS, GenOp, SampleOp, SelectOp
 from lmc.ir.errors import CaptureError

@@ -12,7 +12,7 @@ from typing import Any
 from lmc.frontend.language.refusals import bad, described
 from lmc.frontend.schemas.schemas import JsonSchema, UnknownSchemaError, schema_of
 from lmc.frontend.source.locations import user_location
-from lmc.ir.builtins.definitions import definition
+from lmc.ir.builtins.checks import definition
 from lmc.ir.core import WHITESPACE, Constraint
 from lmc.ir.types import BOOL, FLOAT, INT, TEXT, Type
 

@@ -11,7 +11,7 @@ from lmc.frontend.language.refusals import bad, described
 from lmc.frontend.language.sampling import GenerationOptions
 from lmc.frontend.schemas.conversions import Conversion
 from lmc.frontend.source.locations import user_location
-from lmc.ir.builtins.choices import checked_choices
+from lmc.ir.builtins.checks import checked_choices
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import GenOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.dialects.section_ops import section_order

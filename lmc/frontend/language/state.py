@@ -19,7 +19,7 @@ from lmc.frontend.language.refusals import bad, described, near
 from lmc.frontend.language.sampling import SamplingOptions
 from lmc.frontend.language.sections import Sections, sections_of, with_sections
 from lmc.frontend.source.locations import user_location
-from lmc.ir.builtins.choices import checked_branch_count
+from lmc.ir.builtins.checks import checked_branch_count
 from lmc.ir.dialects.core_ops import SELECT_METHODS
 from lmc.ir.errors import CaptureError
 from lmc.ir.wording import with_article, with_count

@@ -33,7 +33,6 @@ from lmc.frontend.heap.cells import (
 from lmc.frontend.heap.reach import current, is_reached
 from lmc.frontend.heap.state import Journal, Place, State
 from lmc.frontend.heap.values import (
-    NONE,
     Abstract,
     Concat,
     Const,
@@ -50,7 +49,7 @@ from lmc.frontend.heap.values import (
     is_literal,
 )
 from lmc.frontend.machine.budget import MAX_INLINED_OPS, MAX_INLINED_STEPS, MAX_STEPS
-from lmc.frontend.machine.exits import NORMAL, Exit, Left, Narrowing, Outcome, Way
+from lmc.frontend.machine.exits import Exit, Left, Narrowing, Outcome, Way
 from lmc.frontend.machine.graph import Graph
 from lmc.frontend.machine.raises import Classes, may_take, raised_by
 from lmc.frontend.program.guards import MUTABLE_CONTAINERS, mutable_parts
@@ -920,8 +919,3 @@ def _unset(*_arguments: Any) -> Any:
 
 
 _NO_RULES = Rules(*[_unset] * len(fields(Rules)))
-
-
-def returned(outcome: Outcome) -> Abstract:
-    """The payload of the only exit."""
-    return outcome.ways[NORMAL].payload or NONE

@@ -133,11 +133,11 @@ class ReadGuards:
     functions of other files may bind anew, by namespace and file of the function that reads.
     """
 
-    def __init__(self, receiver: tuple[Any, ...] = (), live: frozenset[int] = frozenset()) -> None:
+    def __init__(self, receiver: tuple[Any, ...] = ()) -> None:
         self._reads: dict[tuple[str, int, str], _Read] = {}
         self._owners: list[Any] = []  # keeps what ids stand for alive
         self._receiver = id(receiver[0]) if receiver else None
-        self._live = live
+        self._live: frozenset[int] = frozenset()
         self._held: frozenset[int] = frozenset()
         self.exclusive = False
         self.rebound: dict[tuple[int, str], frozenset[str]] = {}

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Args = Sequence[Abstract]
 Kwargs = Mapping[str, Abstract]
 NOT_IMPLEMENTED = Const(NotImplemented)
-_MISSING: Any = object()
 _NEUTRAL: tuple[Any, ...] = (object, ABC, Generic, Protocol)
 _METACLASSES: tuple[Any, ...] = (type, ABCMeta, type(Protocol))
 _HOOKS = ("__new__", "__getattribute__", "__getattr__", "__del__", "__setattr__", "__delattr__")

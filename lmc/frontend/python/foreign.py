@@ -174,11 +174,6 @@ def call_value(function: Any, *args: Any, **kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
-def call_method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """``owner.name(*args, **kwargs)``, as a host function."""
-    return getattr(owner, name)(*args, **kwargs)
-
-
 def get_attribute(owner: Any, name: str) -> Any:
     """``owner.name``, as a host function."""
     return getattr(owner, name)

@@ -15,16 +15,12 @@ from typing import Any
 
 
 class Unsupported(Exception):  # noqa: N818 - names code that can't be captured, and is always caught
-    """A function is left to Python: ``what`` it is or uses, at ``line`` (0: where it begins).
+    """A function is left to Python: ``what`` it is or uses, at ``line`` (0: where it begins)."""
 
-    ``too_deep`` says that blocks stand too deep in each other for Python's compiler.
-    """
-
-    def __init__(self, what: str, line: int, *, too_deep: bool = False) -> None:
+    def __init__(self, what: str, line: int) -> None:
         super().__init__(what)
         self.what = what
         self.line = line
-        self.too_deep = too_deep
 
 
 def source_of_file(code: CodeType, namespace: dict[str, Any]) -> str:

@@ -27,9 +27,6 @@ class Objects:
     guarded: frozenset[Op]
 
 
-NO_OBJECTS = Objects(frozenset(), frozenset(), frozenset())
-
-
 def waits_of(ops: Sequence[Op], objects: Objects | None = None) -> list[tuple[int, ...]]:
     """For each op of a block the indices of those it waits for, ascending. Linear in operands.
 

@@ -43,7 +43,7 @@ from lmc.ir.builtins.builtin_types import (
     two_alike,
     type_of_first,
 )
-from lmc.ir.builtins.choices import checked_choice
+from lmc.ir.builtins.checks import checked_choice
 from lmc.ir.builtins.list_builtins import LIST_BUILTINS
 from lmc.ir.builtins.statements import STATEMENT_BUILTINS
 from lmc.ir.errors import CaptureError

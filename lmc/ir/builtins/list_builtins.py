@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lmc.ir.builtins.builtin_types import ResultType, Safe, always_gives, element, never_safe, same_list
-from lmc.ir.builtins.choices import checked_branch_count, checked_branch_index, listed_choices
-from lmc.ir.builtins.definitions import definition
+from lmc.ir.builtins.checks import checked_branch_count, checked_branch_index, definition, listed_choices
 from lmc.ir.types import ANY, INT, NONE, TEXT, ListType, Type, fits, list_of
 
 

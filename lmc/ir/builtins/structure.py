@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lmc.ir.errors import InputError
-from lmc.ir.wording import with_article
 
 _MAX_DEPTH = 64
-
-
-def encode(value: Any, leaf: Callable[[Any], int | None]) -> str:
-    """Structure of ``value``: ``leaf(part)`` gives the index of a symbolic part, None for anything else.
-
-    Raises ``InputError`` for what is neither a leaf, a literal (None, bool, int, float, str) nor a list, tuple or
-    dict with literal keys.
-    """
-    return canonical(_encode(value, leaf, 0))
 
 
 def canonical(nesting: Any) -> str:
@@ -54,22 +44,6 @@ def leaf_count(structure: str) -> int:
     except (ValueError, TypeError, RecursionError) as error:
         raise InputError(f"not a structure: {error}") from error
     return indices.highest + 1
-
-
-def _encode(value: Any, leaf: Callable[[Any], int | None], depth: int) -> Any:
-    _check_depth(depth)
-    index = leaf(value)
-    if index is not None:
-        return {"leaf": index}
-    if value is None or type(value) in (bool, int, float, str):
-        return {"literal": value}
-    if type(value) in (list, tuple):
-        return {type(value).__name__: [_encode(part, leaf, depth + 1) for part in value]}
-    if type(value) is dict:
-        return {
-            "dict": [[_encode(key, leaf, depth + 1), _encode(part, leaf, depth + 1)] for key, part in value.items()]
-        }
-    raise InputError(f"{with_article(type(value).__name__)} can't be part of a captured result")
 
 
 def _build(node: Any, leaves: Sequence[Any], depth: int) -> Any:

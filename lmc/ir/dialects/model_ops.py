@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from operator import attrgetter
 
-from lmc.ir.builtins.definitions import DEFINED_KINDS
+from lmc.ir.builtins.checks import DEFINED_KINDS
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Effect, Op, Value, attribute, operand, operands, parts, register
 from lmc.ir.dialects.rules import (

@@ -19,7 +19,6 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
 from lmc.ir.engine.constraint_protocol import TokenState
-from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import (
     DoneHandle,
     EngineInfo,
@@ -28,6 +27,7 @@ from lmc.ir.engine.protocol import (
     Handle,
     OnDelta,
     Pin,
+    Place,
     Request,
     Score,
     ScoreRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmc.ir.builtins.choices import checked_choices
+from lmc.ir.builtins.checks import checked_choices
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import SelectOp
 from lmc.ir.engine.protocol import Score, ScoreRequest

@@ -16,8 +16,7 @@ from weakref import WeakKeyDictionary
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.dialects.region_ops import CondOp, MapOp, RaceOp, TryOp
 from lmc.ir.dialects.regions import RegionOp
-from lmc.ir.engine.planned import Place, Planned
-from lmc.ir.engine.protocol import Engine, Request, ScoreRequest
+from lmc.ir.engine.protocol import Engine, Place, Planned, Request, ScoreRequest
 from lmc.ir.errors import LmcError
 from lmc.ir.semantics import control_flow
 from lmc.ir.semantics import ops as semantics

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lmc.ir.core import Value
-from lmc.ir.engine.planned import Place, Planned
-from lmc.ir.engine.protocol import Engine
+from lmc.ir.engine.protocol import Engine, Place, Planned
 from lmc.runtime.prepared_body import PreparedBody
 
 

@@ -15,7 +15,6 @@ from lmc.cache.policies import POLICIES
 from lmc.cache.scheduler import Scheduler
 from lmc.cache.sequence import Namespace
 from lmc.ir.engine.observing import OnStep
-from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import (
     DoneHandle,
     EngineInfo,
@@ -24,6 +23,7 @@ from lmc.ir.engine.protocol import (
     Handle,
     OnDelta,
     Pin,
+    Place,
     Request,
     Score,
     ScoreRequest,

@@ -19,8 +19,7 @@ from lmc.cache.scheduler import Scheduler
 from lmc.cache.sequence import Namespace, Sequence
 from lmc.ir.engine.forks import forked
 from lmc.ir.engine.observing import ObservedStep, OnStep
-from lmc.ir.engine.planned import Place
-from lmc.ir.engine.protocol import EngineStatistics
+from lmc.ir.engine.protocol import EngineStatistics, Place
 from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
 from lmc.runtime.local.deadlines import Deadlines
 from lmc.runtime.local.failures import callback_failed, closed, stopped, too_late

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmc.ir.engine.constraint_protocol import TokenConstraint
-from lmc.ir.engine.planned import Place
-from lmc.ir.engine.protocol import Generation, SamplingParams, TokenDelta, derive_seed
+from lmc.ir.engine.protocol import Generation, Place, SamplingParams, TokenDelta, derive_seed
 
 _SEEDS = 1 << 64
 

@@ -15,13 +15,13 @@ from lmc import builtin_model
 from lmc.backend.lower import lower
 from lmc.backend.schedule.schedule import schedule_batch
 from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
-from lmc.ir.engine.planned import Place
 from lmc.ir.engine.protocol import (
     EngineInfo,
     EngineStatistics,
     Generation,
     Handle,
     Pin,
+    Place,
     Request,
     SamplingParams,
     Score,

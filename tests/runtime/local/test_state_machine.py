@@ -27,8 +27,7 @@ from hypothesis.stateful import (
 from lmc.cache.eviction import NextUse
 from lmc.cache.policies import POLICIES
 from lmc.ir.engine.observing import ObservedStep
-from lmc.ir.engine.planned import Place
-from lmc.ir.engine.protocol import EngineInfo, Pin, Request, SamplingParams, ScoreRequest, TokenDelta
+from lmc.ir.engine.protocol import EngineInfo, Pin, Place, Request, SamplingParams, ScoreRequest, TokenDelta
 from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import ConstraintError, EngineError, RequestCancelledError, RequestTimeoutError
 from lmc.runtime.local.engine import LocalEngine

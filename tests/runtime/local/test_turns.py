@@ -4,8 +4,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from lmc.cache.fair_queue import MINIMUM, QUANTUM, FairQueue
-from lmc.ir.engine.planned import Place
-from lmc.ir.engine.protocol import Request, SamplingParams, Score, ScoreRequest
+from lmc.ir.engine.protocol import Place, Request, SamplingParams, Score, ScoreRequest
 from tests.runtime.local.conftest import OpenEngine
 
 

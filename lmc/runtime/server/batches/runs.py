@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 from starlette.requests import Request
 
-from lmc.ir.engine.planned import Place, Planned, new_run
+from lmc.ir.engine.protocol import Place, Planned, new_run
 from lmc.runtime.server.batches.endpoints import ENDPOINTS, BatchEndpoint, BatchProtocol
 from lmc.runtime.server.batches.order import PreparedLine, in_order
 from lmc.runtime.server.batches.store import BatchStatus, LineEnd, LineOutcome, StateStore, StoredBatch, StoredFile

@@ -1,15 +1,23 @@
-"""Checks of the choices of a select and of branch counts, with one wording at capture, compile and run time."""
+"""Checks of choices, branch counts and definitions of constraints, with one wording wherever a value becomes known."""
 
 from __future__ import annotations
 
+import json
 import reprlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from lmc.ir.errors import CaptureError, Location
 from lmc.ir.wording import with_article, with_count
 
 CHOICE_REMEDY = "give a list of texts, none of them empty"
+DEFINED_KINDS = ("choices", "regex", "grammar")
+"""Kinds of constraints whose definition may be a value of the run: what they allow is a text."""
+_REMEDIES = {
+    "choices": CHOICE_REMEDY,
+    "regex": "give the pattern as a text",
+    "grammar": "give the grammar as a text in the syntax of Lark",
+}
 
 
 def listed_choices(choices: Any) -> list[str]:
@@ -64,3 +72,20 @@ def checked_branch_index(count: int, index: Any) -> int:
     if not -count <= index < count:
         raise IndexError(f"the fork has {with_count(count, 'branch', 'branches')}, none at {index}")
     return index % count
+
+
+def definition(kind: str, value: Any, location: Location | None = None) -> str:
+    """Return the text of a constraint of one of ``DEFINED_KINDS``. Raises ``CaptureError`` for a wrong value."""
+    given: Any = value
+    if type(value) is tuple:
+        given = [*value]
+    if kind == "choices":
+        is_valid = isinstance(given, list) and given and all(isinstance(entry, str) and entry for entry in given)
+    else:
+        is_valid = isinstance(given, str) and (given.strip() if kind == "grammar" else given)
+    if not is_valid:
+        described = f"{reprlib.repr(given)} ({with_article(type(given).__name__)})"
+        raise CaptureError(f"{kind} is {described}", remedy=_REMEDIES[kind], location=location)
+    if kind == "choices":
+        return json.dumps(list(dict.fromkeys(given)), separators=(",", ":"), ensure_ascii=False)
+    return cast("str", given)
