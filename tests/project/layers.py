@@ -62,6 +62,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "lmc.ir": ("tokens", "engine", "builtins", "dialects", "analysis", "verify", "text", "semantics"),
     "lmc.grammar": ("native", "automata", "vocabulary", "index", "regex", "schema", "context_free", "classes"),
+    "lmc.grammar.schema": ("documents", "shapes"),
     "lmc.cache": ("batch_order", "simulation"),
     "lmc.passes": ("analysis", "canonicalize"),
     "lmc.backend": ("json", "schedule"),
@@ -69,6 +70,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands"),
     "lmc.cli": ("results",),
     "lmc.runtime": ("hints", "kernels", "local", "server"),
+    "lmc.runtime.kernels": ("native",),
+    "lmc.runtime.local": ("modules", "sampling"),
 }
 
 # Parts that load torch: reached only through the registry of the driver, never by an import statement from outside.

@@ -2,6 +2,6 @@
 
 from lmc.grammar.schema.compiling import node_of, to_node
 from lmc.grammar.schema.documents.documents import Misspelt, SchemaRemark, remark_of
-from lmc.grammar.schema.documents.errors import RecursiveSchemaError
+from lmc.grammar.schema.errors import RecursiveSchemaError
 
 __all__ = ["Misspelt", "RecursiveSchemaError", "SchemaRemark", "node_of", "remark_of", "to_node"]

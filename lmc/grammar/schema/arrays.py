@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from typing import Any
 
 from lmc.grammar.automata.nodes import Node
-from lmc.grammar.schema.documents.errors import Pointer, Subschema, json_pointer, recursive, refusal
+from lmc.grammar.schema.errors import Pointer, Subschema, json_pointer, recursive, refusal
 from lmc.grammar.schema.layout import ValueBuilder, Values
 from lmc.grammar.schema.shapes.negation import negated
 from lmc.grammar.schema.shapes.shapes import Contains, Goal, Shape

@@ -11,7 +11,7 @@ from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.alphabet import embedded
 from lmc.grammar.schema.arrays import array_node
 from lmc.grammar.schema.documents.documents import Document
-from lmc.grammar.schema.documents.errors import (
+from lmc.grammar.schema.errors import (
     Culprit,
     Pointer,
     RecursiveSchemaError,

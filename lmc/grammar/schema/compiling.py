@@ -14,7 +14,7 @@ from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Kind, Node, fold, inner_parts, references
 from lmc.grammar.schema.builder import SchemaBuilder
 from lmc.grammar.schema.documents.documents import Document
-from lmc.grammar.schema.documents.errors import Pointer, RecursiveSchemaError, Subschema, UndescribedError, refusal
+from lmc.grammar.schema.errors import Pointer, RecursiveSchemaError, Subschema, UndescribedError, refusal
 from lmc.grammar.schema.layout import Whitespace
 from lmc.grammar.schema.shapes.shapes import Goal, ItemRules, PropertyRules, Shape
 from lmc.grammar.schema.values import ARRAY, OBJECT

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
-from lmc.grammar.schema.documents.errors import Pointer
+from lmc.grammar.schema.errors import Pointer
 from lmc.grammar.schema.shapes.expanding import Expander
 from lmc.grammar.schema.shapes.shapes import Goal
 from lmc.grammar.schema.strings import Strings

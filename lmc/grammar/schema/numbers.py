@@ -20,9 +20,9 @@ from lmc.grammar import regex
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.alphabet import DIGIT, byte_mask, shared
-from lmc.grammar.schema.documents.errors import refusal
+from lmc.grammar.schema.errors import refusal
 from lmc.grammar.schema.shapes.shapes import NumberBound, Shape
-from lmc.grammar.schema.values import FRACTIONAL, NUMBER, WHOLE, class_of, exact
+from lmc.grammar.schema.values import EXACT_FLOATS, FRACTIONAL, NUMBER, WHOLE, class_of, exact
 
 _ZERO = ord("0")
 
@@ -305,7 +305,6 @@ PLACES = 20  # behind the point, beyond those of the bounds; `repr` of a float f
 MAX_FRACTION = 120
 _WHOLE_NUMBER = "0|-?[1-9][0-9]*"
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?"
-EXACT_FLOATS = 2**53  # whole numbers below it are floats
 
 
 class Numbers:

@@ -16,7 +16,7 @@ from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.schema.alphabet import JSON, any_character
-from lmc.grammar.schema.documents.errors import Pointer, Subschema, UndescribedError, recursive, refusal
+from lmc.grammar.schema.errors import Pointer, Subschema, UndescribedError, recursive, refusal
 from lmc.grammar.schema.layout import ValueBuilder
 from lmc.grammar.schema.shapes.shapes import LengthBound, PropertyRules, Shape, Some, of_schemas
 from lmc.grammar.schema.values import string_text

@@ -24,7 +24,7 @@ from lmc.grammar.automata.nodes import Node
 from lmc.grammar.regex import search_to_node, without_match_to_node
 from lmc.grammar.regex.escapes import sets_in
 from lmc.grammar.schema.alphabet import JSON, any_character, any_spelling
-from lmc.grammar.schema.documents.errors import Pointer, json_pointer
+from lmc.grammar.schema.errors import Pointer, json_pointer
 from lmc.grammar.schema.formats import format_node
 from lmc.grammar.schema.shapes.shapes import Goal, Shape, TextRule
 from lmc.grammar.schema.values import string_text

@@ -8,13 +8,14 @@ from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any
 
-from lmc.grammar.schema.documents.errors import Pointer, refusal
+from lmc.grammar.schema.errors import Pointer, refusal
 
 # Disjoint classes of values, as bits. `number` is the union of the two classes of numbers: 1.0 is whole.
 NULL, BOOLEAN, WHOLE, FRACTIONAL, STRING, ARRAY, OBJECT = (1 << bit for bit in range(7))
 NUMBER = WHOLE | FRACTIONAL
 SCALAR = NULL | BOOLEAN | NUMBER | STRING
 ANY = SCALAR | ARRAY | OBJECT
+EXACT_FLOATS = 2**53  # whole numbers below it are floats
 
 TYPES = {
     "null": NULL,

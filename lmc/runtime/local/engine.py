@@ -30,10 +30,10 @@ from lmc.ir.engine.protocol import (
 )
 from lmc.ir.errors import EngineError, LmcError
 from lmc.ir.tokens.tokenizer import Tokenizer
-from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.model import PagedModel
 from lmc.runtime.local.sampling.canonical import CanonicalTask
 from lmc.runtime.local.sampling.drafting import Paths
+from lmc.runtime.local.sampling.generation import GenerationTask
 from lmc.runtime.local.tasks import PrefillTask, ScoreTask, Task
 from lmc.runtime.local.validation import RequestChecker
 from lmc.runtime.local.worker import Worker

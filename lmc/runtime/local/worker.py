@@ -24,10 +24,10 @@ from lmc.ir.errors import EngineError, LmcError, RequestCancelledError
 from lmc.runtime.local.deadlines import Deadlines
 from lmc.runtime.local.failures import callback_failed, closed, stopped, too_late
 from lmc.runtime.local.forking import hold_after_fork
-from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.model import LogitsRows, PagedModel
 from lmc.runtime.local.phases import PhaseClock
 from lmc.runtime.local.sampling.device_draws import draws_on
+from lmc.runtime.local.sampling.generation import GenerationTask
 from lmc.runtime.local.sampling.reading import Reading, read_logits
 from lmc.runtime.local.sampling.sampler import DrawnToken
 from lmc.runtime.local.tasks import PrefillTask, Task

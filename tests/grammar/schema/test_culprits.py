@@ -7,7 +7,7 @@ import pytest
 
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.schema import RecursiveSchemaError, node_of
-from lmc.grammar.schema.documents.errors import Culprit, Pointer
+from lmc.grammar.schema.errors import Culprit, Pointer
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema.sampling import automaton_of
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin
 
-from lmc.grammar.schema.documents.errors import Pointer, Subschema, json_pointer, refusal, tokens_of
 from lmc.grammar.schema.documents.keywords import (
     ASSERTIONS,
     NAMED_SCHEMAS,
@@ -20,6 +19,7 @@ from lmc.grammar.schema.documents.keywords import (
     dialect_of,
     read_schema,
 )
+from lmc.grammar.schema.errors import Pointer, Subschema, json_pointer, refusal, tokens_of
 from lmc.grammar.schema.formats import BOUNDS, KNOWN, UNRESTRICTED
 from lmc.ir.errors import ConstraintError
 

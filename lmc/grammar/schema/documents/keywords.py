@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from lmc.grammar.schema.documents.errors import Pointer, refusal, shown
+from lmc.grammar.schema.errors import Pointer, refusal, shown
 from lmc.grammar.schema.formats import BOUNDS, KNOWN, UNRESTRICTED
 from lmc.grammar.schema.values import TYPES
 

@@ -11,10 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 from lmc.grammar.schema import values
-from lmc.grammar.schema.documents.errors import Pointer
 from lmc.grammar.schema.documents.keywords import Internal
+from lmc.grammar.schema.errors import Pointer
 from lmc.grammar.schema.formats import BOUNDS
-from lmc.grammar.schema.numbers import EXACT_FLOATS
 from lmc.grammar.schema.shapes.shapes import (
     Contains,
     ItemRules,
@@ -69,7 +68,7 @@ def add_bound(shape: Shape, value: float, *, is_low: bool, is_open: bool, pointe
     """
     shape.implied |= values.NUMBER
     bound = values.exact(value)
-    if isinstance(value, float) and abs(value) >= EXACT_FLOATS:
+    if isinstance(value, float) and abs(value) >= values.EXACT_FLOATS:
         bound = (max if is_low else min)(bound, Fraction(value))
     made = NumberBound(bound, is_open, pointer)
     old = shape.low if is_low else shape.high

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from lmc.grammar.schema import values
 from lmc.grammar.schema.documents.documents import Document
-from lmc.grammar.schema.documents.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.documents.keywords import ASSERTIONS, Internal
+from lmc.grammar.schema.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.shapes.absorbing import ABSORB
 from lmc.grammar.schema.shapes.negation import negate, negated
 from lmc.grammar.schema.shapes.shapes import (

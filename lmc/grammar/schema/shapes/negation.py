@@ -12,8 +12,8 @@ from itertools import combinations
 from typing import Any
 
 from lmc.grammar.schema.documents.documents import Document
-from lmc.grammar.schema.documents.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.documents.keywords import COMPANIONS, Internal
+from lmc.grammar.schema.errors import Pointer, Subschema, refusal
 from lmc.grammar.schema.shapes.shapes import Goal, Keyword, Some
 from lmc.grammar.schema.values import ANY, TYPES, check_value
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from lmc.grammar.schema.documents.errors import Pointer, Subschema
+from lmc.grammar.schema.errors import Pointer, Subschema
 from lmc.grammar.schema.values import ANY, SCALAR, class_of, identity
 
 Goal: TypeAlias = tuple[Subschema, ...]

@@ -8,9 +8,9 @@ from lmc.ir.engine.protocol import Generation, OnDelta, Request, SamplingParams
 from lmc.ir.errors import EngineError
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.tokens.tokens import common_prefix_length
-from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.sampling.constrained import only
 from lmc.runtime.local.sampling.drafting import Paths
+from lmc.runtime.local.sampling.generation import GenerationTask
 from lmc.runtime.local.sampling.sampler import Draw, DrawnToken
 
 

@@ -9,8 +9,8 @@ import torch
 from lmc.cache.sequence import Sequence
 from lmc.ir.errors import EngineError
 from lmc.runtime.local.failures import not_numbers
-from lmc.runtime.local.generation import GenerationTask
 from lmc.runtime.local.model import LogitsRows
+from lmc.runtime.local.sampling.generation import GenerationTask
 from lmc.runtime.local.sampling.sampler import DrawnToken, OnDevice, draw_tokens
 from lmc.runtime.local.tasks import ScoreTask, Task
 
