@@ -202,6 +202,25 @@ def test_the_measured_tree_adds_up_to_what_the_engine_computed():
         assert 0 <= node.measured.recomputed <= node.measured.computed
 
 
+def test_later_rounds_of_a_loop_are_in_the_tree(folder: Path):
+    (folder / "measured_program.py").write_text(LOOP)
+    recorded("loop", target="builtin")
+    found = view("loop", target="builtin")
+    run = found.timeline
+    assert run is not None
+    assert run.steps is not None
+    assert found.plan is not None
+    planned = {request.key for request in found.plan.requests}  # of a condition the plan has one arm
+    calls = {call.key for call in found.calls}
+    assert run.elsewhere == sum(each.computed or 0 for each in run.requests if each.key in calls - planned)
+    words = [each for each in run.requests if each.id.startswith("loop/word")]
+    assert len(words) > len(ROWS)  # rounds that the plan does not have
+    in_tree = sum(each.cached for each in run.requests if each.key not in calls - planned)
+    assert sums(found) == (run.steps.prefill, in_tree)
+    assert run.divergence is not None
+    assert run.divergence.reason == "the plan has no such request"
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the examples share the folder
 @given(data=st.data())
 def test_any_measured_prompts_add_up(folder: Path, data: st.DataObject):

@@ -82,15 +82,16 @@ def measured_run(
     uses: dict[int, list[PromptUse]] = {}
     if batch is not None:
         places = _planned_places(batch, keys, [(each, key_of(each)) for each in requests], prefixes)
-        for request, place in zip(requests, places, strict=True):
-            use = _use(request)
-            if use is None:
-                continue
+        for request, (place, is_later) in zip(requests, places, strict=True):
+            if request.computed is None:
+                continue  # its engine does not measure
             if place is None:
-                elsewhere += use.computed
+                elsewhere += request.computed
             else:
+                use = PromptUse(request.prompt or 0, request.cached or 0, request.computed, is_later)
                 uses.setdefault(place, []).append(use)
-        divergence = _divergence(batch, requests, places, begin)
+        planned = [None if is_later else place for place, is_later in places]
+        divergence = _divergence(batch, requests, planned, begin)
     run = MeasuredRun(
         request_count=len(requests),
         prompt=sum(each.prompt or 0 for each in requests if each.kind != "prefill"),
@@ -123,22 +124,16 @@ def _steps(steps: Sequence[EngineStep]) -> RunSteps:
     )
 
 
-def _use(request: MeasuredRequest) -> PromptUse | None:
-    if request.computed is None:
-        return None  # its engine does not measure
-    return PromptUse(request.prompt or 0, request.cached or 0, request.computed)
-
-
 def _planned_places(
     batch: Batch,
     keys: Mapping[Op, str],
     requests: Sequence[tuple[MeasuredRequest, str | None]],
     prefixes: Sequence[Prefix],
-) -> list[int | None]:
+) -> list[tuple[int | None, bool]]:
     """Return for requests of a run, each with the key of its op, their places in the batch; None: it has none.
 
-    The requests of one op and row have the planned ones in order; the plan of a loop has one round. A prefix has the
-    place of the first prompt that begins with it.
+    The requests of one op and row have the planned ones in order. The plan of a loop has one round: those of later ones
+    have the same places again, and True. A prefix has the place of the first prompt that begins with it.
     """
     places: dict[tuple[str, int | None], list[int]] = {}
     for place, request in enumerate(batch.requests):
@@ -149,18 +144,18 @@ def _planned_places(
     for each in reversed(prefixes):  # an outer one stands before those that go on from it
         if each.outer in users:
             users[each.outer] += users[each.key]
-    found: list[int | None] = []
+    found: list[tuple[int | None, bool]] = []
     counts: Counter[tuple[str, int | None]] = Counter()
     for request, key in requests:
         if key is None:
-            found.append(None)
+            found.append((None, False))
         elif request.kind == "prefill":
             firsts = (places.get((user, request.row)) for user in users.get(key, ()))
-            found.append(min((each[0] for each in firsts if each), default=None))
+            found.append((min((each[0] for each in firsts if each), default=None), False))
         else:
-            planned = places.get((key, request.row))
+            planned = places.get((key, request.row), ())
             count = counts[key, request.row]
-            found.append(planned[count] if planned is not None and count < len(planned) else None)
+            found.append((planned[count % len(planned)] if planned else None, count >= len(planned)))
             counts[key, request.row] += 1
     return found
 

@@ -28,7 +28,7 @@ class _Part:
     ``cached_whole`` counts the prompts of the parts below, and of this one, that find all of it in the cache;
     ``computed`` and ``cached`` are the tokens of those that do not. ``least`` is the first token that one computes.
     ``parts``, ``weight`` and ``first`` are of the subtree: its size, its tokens in prompts, its first request. ``run``
-    holds the tokens that each use in a run computed and found.
+    holds the tokens that each use in a run computed and found, ``later`` those of later rounds of loops.
     """
 
     parent: _Part | None
@@ -46,6 +46,7 @@ class _Part:
     weight: int = 0
     first: int | None = None
     run: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    later: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     @property
     def length(self) -> int:
@@ -54,11 +55,16 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class PromptUse:
-    """The prompt of a request of a run: its tokens, those found in the cache, and those computed, also again."""
+    """The prompt of a request of a run: its tokens, those found in the cache, and those computed, also again.
+
+    ``is_later``: it is of a later round of a loop, of which the plan has one. It begins as the planned one does, but
+    may have other texts, so nothing of it counts as computed again.
+    """
 
     tokens: int
     cached: int
     computed: int
+    is_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,7 @@ def _follow(end: _Part, use: PromptUse) -> None:
         size = use.tokens - at if is_last else each.length
         cached = min(max(use.cached - at, 0), size)
         computed = budget if is_last else min(size - cached, budget)
-        each.run.append((computed, cached))
+        (each.later if use.is_later else each.run).append((computed, cached))
         budget -= computed
         at += size
         if is_last:
@@ -252,15 +258,15 @@ def _node(
 
 def _measured(parts: Sequence[_Part]) -> MeasuredPart | None:
     """Return the tokens of parts in a run: those of an answer, or beyond the length of a part, are computed again."""
-    if not any(part.run for part in parts):
+    if not any(part.run or part.later for part in parts):
         return None
     computed = again = 0
     for part in parts:
         tokens = sum(each for each, _ in part.run)
         length = 0 if part.is_answer else max((sum(each) for each in part.run), default=0)
-        computed += tokens
+        computed += tokens + sum(each for each, _ in part.later)
         again += max(tokens - length, 0)
-    cached = sum(each for part in parts for _, each in part.run)
+    cached = sum(each for part in parts for _, each in (*part.run, *part.later))
     return MeasuredPart(computed=computed, cached=cached, recomputed=again)
 
 
