@@ -45,6 +45,17 @@ class Case:
         room = Room(kv_tokens, batch)
         return driver.view.run(self.program, options, [], data=str(self.rows), room=room, redact=redact)
 
+    def measured_view(self, options: dict[str, Any], folder: Path) -> CompiledView:
+        """The view with a run of its rows beside the plan."""
+        timeline = str(folder / "timeline.json")
+        runner = driver.runner_for(driver.load_program(self.program), options)
+        rows = [json.loads(line) for line in self.rows.read_text(encoding="utf-8").splitlines()]
+        header = driver.timeline_header(runner.program, [self.program], runner.target(), str(self.rows))
+        with driver.TimelineFile(timeline, header) as file:
+            dict(runner.run_rows([[(number, ((), row)) for number, row in enumerate(rows)]], None, file))
+        room = Room(driver.schedule.HOLDS_ALL, 256)
+        return driver.view.run(self.program, options, [], data=str(self.rows), timeline=timeline, room=room)
+
     def schedule(self, kv_tokens: int = driver.schedule.HOLDS_ALL, batch: int = 256) -> Schedule:
         return driver.schedule.run(self.program, str(self.rows), TOY, Room(kv_tokens, batch), [])
 

@@ -4,8 +4,8 @@
 
 const MAX_UNFOLDED = 1500;
 /** Labels are too small below this. */
-const MIN_READABLE = 0.6;
-const ZOOM = 0.85;
+const MIN_READABLE = 0.8;
+const ZOOM = 0.9;
 /** An end nearer to the border of its group has nothing below it (or above it). */
 const NEAR = 40;
 /** The distance of an edge from the row that it runs along. */
@@ -200,8 +200,9 @@ class Graph {
     const { id } = all.find(({ keys, isOpen }) => !isOpen && keys.some((key) => calls.has(key))) ?? all[0];
     const spot = /** @type {Spot} */ (this.spots.get(id));
     this.cy.zoom(ZOOM);
-    const below = this.cy.height() * 0.75 - (spot.y + spot.height / 2) * ZOOM;
-    this.cy.pan({ x: this.cy.width() / 2 - spot.x * ZOOM, y: Math.min(below, 24) });
+    const bottom = (spot.y + spot.height / 2) * ZOOM;
+    const top = bottom + 32 <= this.cy.height() ? 24 : this.cy.height() * 0.75 - bottom;
+    this.cy.pan({ x: this.cy.width() / 2 - spot.x * ZOOM, y: top });
   }
 
   /** Opens all groups, up to a number of nodes. */

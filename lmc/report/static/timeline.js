@@ -378,7 +378,8 @@ class Timeline {
       context.fillStyle = colour("line");
       context.fillRect(at(step * tick), TOP - 4, 1, inView);
       context.fillStyle = colour("text");
-      context.fillText(`${(step * tick * perSecond).toFixed(digits)} ${unit}`, at(step * tick) + 3, 12);
+      const text = `${(step * tick * perSecond).toFixed(digits)} ${unit}`;
+      if (at(step * tick) + 3 + context.measureText(text).width <= width) context.fillText(text, at(step * tick) + 3, 12);
     }
     context.fillStyle = colour("text");
     if (this.hasBoth) {

@@ -26,15 +26,19 @@ GALLERY = REPOSITORY / "docs" / "gallery.md"
 SCHEMES = ("light", "dark")
 TABS = {"judge": ("heat", "timeline")}
 """Examples whose other tabs are shown, too."""
+MEASURED = ("judge",)
+"""Examples of which a run is shown beside the plan."""
+RUN = "A run below its plan, on one axis ([timelines](viz.md#timelines)):"
 WIDTH, HEIGHT = 1400, 860
 QUALITY = 80
 OPTIONS = {"target": "builtin"}
 
 
 def names(example: str) -> list[str]:
-    """Return the files of an example: its graph, light and dark, then its other tabs, light."""
+    """Return the files of an example: its graph, light and dark, its other tabs, light; a run, light and dark."""
     tabs = [f"{example}-{tab}.webp" for tab in TABS.get(example, ())]
-    return [*(f"{example}-{scheme}.webp" for scheme in SCHEMES), *tabs]
+    runs = [f"{example}-run-{scheme}.webp" for scheme in SCHEMES if example in MEASURED]
+    return [*(f"{example}-{scheme}.webp" for scheme in SCHEMES), *tabs, *runs]
 
 
 def gallery() -> str:
@@ -43,37 +47,40 @@ def gallery() -> str:
     for example in sorted(EXAMPLES):
         code = (REPOSITORY / "examples" / f"{example}.py").read_text(encoding="utf-8")
         title = (ast.get_docstring(ast.parse(code)) or "").partition("\n")[0]
-        shown = [
-            f"[![{scheme}](screenshots/{example}-{scheme}.webp)](screenshots/{example}-{scheme}.webp)"
-            for scheme in SCHEMES
-        ]
-        lines += [
-            "",
-            f"## {example}.py",
-            "",
-            title,
-            "",
-            f"| {' | '.join(SCHEMES)} |",
-            "|---|---|",
-            f"| {' | '.join(shown)} |",
-        ]
+        lines += ["", f"## {example}.py", "", title, "", *both(example)]
+        if example in MEASURED:
+            lines += ["", RUN, "", *both(f"{example}-run")]
     return "\n".join(lines) + "\n"
+
+
+def both(name: str) -> list[str]:
+    """Return a table of a light and a dark picture."""
+    files = [f"screenshots/{name}-{scheme}.webp" for scheme in SCHEMES]
+    pictures = [f"[![{scheme}]({file})]({file})" for scheme, file in zip(SCHEMES, files, strict=True)]
+    return [f"| {' | '.join(SCHEMES)} |", "|---|---|", f"| {' | '.join(pictures)} |"]
 
 
 def take(browser: "Browser", example: str, folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the pictures of an example by their names. The current folder is the repository."""
-    file = folder / f"{example}.html"
-    file.write_text(page(Case.of(example, folder).view(OPTIONS)), encoding="utf-8")
-    for scheme in SCHEMES:
-        shown = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme)
-        shown.goto(file.as_uri())
-        shown.wait_for_selector("body[data-ready]")
-        yield f"{example}-{scheme}.webp", picture(shown)
-        if scheme == "light":
-            for tab in TABS.get(example, ()):
-                shown.click(f"#tab-{tab}")
-                yield f"{example}-{tab}.webp", picture(shown)
-        shown.close()
+    case = Case.of(example, folder)
+    views = {example: case.view(OPTIONS)}
+    if example in MEASURED:
+        views[f"{example}-run"] = case.measured_view(OPTIONS, folder)
+    for name, view in views.items():
+        file = folder / f"{name}.html"
+        file.write_text(page(view), encoding="utf-8")
+        for scheme in SCHEMES:
+            shown = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme)
+            shown.goto(file.as_uri())
+            shown.wait_for_selector("body[data-ready]")
+            if view.timeline is not None:
+                shown.click("#tab-timeline")
+            yield f"{name}-{scheme}.webp", picture(shown)
+            if scheme == "light" and view.timeline is None:
+                for tab in TABS.get(example, ()):
+                    shown.click(f"#tab-{tab}")
+                    yield f"{example}-{tab}.webp", picture(shown)
+            shown.close()
 
 
 def picture(shown: "Page") -> bytes:

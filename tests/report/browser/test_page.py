@@ -47,13 +47,7 @@ def view_of(name: str, folder: Path) -> CompiledView:
 
 def measured_view(folder: Path) -> CompiledView:
     """A view of judge with a run of its rows."""
-    case, timeline = Case.of("judge", folder), str(folder / "t.json")
-    runner = driver.runner_for(driver.load_program(case.program), BUILTIN)
-    rows = [json.loads(line) for line in case.rows.read_text(encoding="utf-8").splitlines()]
-    header = driver.timeline_header(runner.program, [case.program], runner.target(), str(case.rows))
-    with driver.TimelineFile(timeline, header) as file:
-        dict(runner.run_rows([[(number, ((), row)) for number, row in enumerate(rows)]], None, file))
-    return driver.view.run(case.program, BUILTIN, [], data=str(case.rows), timeline=timeline, room=ROOM)
+    return Case.of("judge", folder).measured_view(BUILTIN, folder)
 
 
 def module_view(text: str, folder: Path) -> CompiledView:
@@ -128,6 +122,7 @@ def test_edges_run_beside_nodes(name: str, show: Show, tmp_path: Path) -> None:
         "app.graph.cy.nodes('.call').filter((node) => !node.hasClass('open'))[0].renderedBoundingBox()"
     )
     size = page.evaluate("({width: app.graph.cy.width(), height: app.graph.cy.height()})")
+    assert page.evaluate("app.graph.cy.zoom()") >= 0.8  # so words are ten pixels high
     assert call["x1"] >= 0
     assert call["y1"] >= 0
     assert call["x2"] <= size["width"]
