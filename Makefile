@@ -21,6 +21,9 @@ export TRANSFORMERS_OFFLINE = 1
 # Processes that tests start would compile the sources of lmc each time.
 export PYTHONDONTWRITEBYTECODE =
 
+# pyright needs one core for a minute or two.
+beside_types = $(BIN)/pyright & types=$$!; $(1); ended=$$?; wait $$types && exit $$ended
+
 .DELETE_ON_ERROR:
 .PHONY: demo test test-full check browser docs clean
 
@@ -32,15 +35,12 @@ demo: .venv/.installed-local
 test: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
-	$(BIN)/lit -sv tests/filecheck
-	$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal
+	$(call beside_types,$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal)
 
 check: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
-	$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal $$($(BIN)/python -m tests.project.concerned)
+	$(call beside_types,$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal $$($(BIN)/python -m tests.project.concerned))
 
 test-full: export LMC_TEST_FULL = 1
 test-full: test

@@ -1,4 +1,4 @@
-"""What every test shares: settings of the environment, counts of generated cases, and the `gpu` mark.
+"""What every test shares: settings of the environment, counts of generated cases, and the marks `slow` and `gpu`.
 
 `LMC_TEST_FULL=1` (make test-full) raises the counts. Fixtures and strategies of one package live in its own folder.
 """
@@ -46,8 +46,21 @@ def _cuda_is_available() -> bool:
     return torch.cuda.is_available()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out the tests marked `gpu` where there is no CUDA device; torch is asked only if there are such tests."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow-in", action="append", metavar="FILE", help="leave out slow tests, but for those of FILE")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked `slow` that --slow-in asks to, and those marked `gpu` where there is no CUDA device.
+
+    Torch is asked only if there are such tests.
+    """
+    wanted: list[str] | None = config.getoption("--slow-in")
+    if wanted is not None:
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        left = {item for item in slow if item.path.relative_to(config.rootpath).as_posix() not in wanted}
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
     needs_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if not needs_gpu or _cuda_is_available():
         return

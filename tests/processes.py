@@ -28,26 +28,40 @@ class Done:
     err: str
 
 
-def run(words: list[str], folder: Path, path: tuple[Path, ...] = (), **environment: str) -> Done:
-    """Run ``lmc`` with arguments, or a Python file, in ``folder``; ``path`` is where modules are found as well."""
+def run(
+    words: list[str],
+    folder: Path,
+    path: tuple[Path, ...] = (),
+    *,
+    stdin: str = os.devnull,
+    merged: bool = False,
+    **environment: str,
+) -> Done:
+    """Run ``lmc`` with arguments, or a Python file, in ``folder``.
+
+    ``path`` is where modules are found as well; ``merged``: what goes to standard error is in ``out``, too.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
-    places = [str(each) for each in path]
     with tempfile.TemporaryDirectory() as written:
-        outputs = [Path(written, name) for name in ("out", "err")]
-        process = context.Process(target=_begin, args=(words, folder, places, {**os.environ, **environment}, outputs))
+        out, err = (Path(written, name) for name in ("out", "err"))
+        err.touch()
+        streams = [stdin, str(out), str(out if merged else err)]
+        settings = {**os.environ, **environment}
+        process = context.Process(target=_begin, args=(words, folder, list(map(str, path)), settings, streams))
         process.start()
         process.join(SECONDS)
         process.kill()
         process.join()
-        return Done(process.exitcode, *(output.read_text(encoding="utf-8") for output in outputs))
+        return Done(process.exitcode, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
 
 
-def _begin(words: list[str], folder: Path, path: list[str], environment: dict[str, str], outputs: list[Path]) -> None:
-    for number, output in enumerate(outputs, 1):
-        file = os.open(output, os.O_WRONLY | os.O_CREAT)
+def _begin(words: list[str], folder: Path, path: list[str], environment: dict[str, str], streams: list[str]) -> None:
+    for number, name in enumerate(streams):
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND if number else os.O_RDONLY)
         os.dup2(file, number)
         os.close(file)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process lives
     os.chdir(folder)
     os.environ.update(environment)
     sys.argv = words

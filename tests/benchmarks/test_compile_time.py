@@ -7,6 +7,8 @@ from benchmarks import compile_time, results
 from benchmarks.compile_time import LIMIT_RATIO, SHAPES, Times, measure
 from lmc.ir.engine.target import Target
 
+pytestmark = pytest.mark.slow("compiles programs of thousands of ops")
+
 ROOM = 3  # times are short, and machines are shared
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 

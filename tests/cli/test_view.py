@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.viewing import START, Viewing, viewing
 
+pytestmark = pytest.mark.slow("servers in processes of their own")
+
 PROGRAM = """
 import lmc
 from words import QUESTION

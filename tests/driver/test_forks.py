@@ -11,6 +11,8 @@ import lmc
 from tests.driver import fork_programs
 from tests.driver.programs import judge
 
+pytestmark = pytest.mark.slow("engines in processes that fork")
+
 SCRIPT = """
 import multiprocessing, os, sys
 from tests.driver.programs import breaks, judge

@@ -20,6 +20,8 @@ from tests.frontend.harness import FULL
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
 from tests.frontend.strategies import arguments, load
 
+pytestmark = pytest.mark.slow("every program of two corpora is compiled at each level")
+
 for package in (conditions, loops):
     for found in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{found.name}")

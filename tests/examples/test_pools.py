@@ -13,6 +13,8 @@ from lmc.runtime.local import LocalEngine
 from tests.examples.cases import EXAMPLES
 from tests.examples.test_examples import facts
 
+pytestmark = pytest.mark.slow("every example at many sizes of the pool")
+
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 PLENTY = 8_000
 

@@ -10,6 +10,8 @@ from tests.frontend.corpus.conditions.cases import INPUTS
 from tests.frontend.corpus.loops.cases import LOOPS
 from tests.frontend.harness import at_the_end, check_inputs
 
+pytestmark = pytest.mark.slow("a corpus of loops, with many rounds")
+
 for found in pkgutil.iter_modules(loops.__path__):
     importlib.import_module(f"{loops.__name__}.{found.name}")
 

@@ -16,6 +16,8 @@ from lmc.ir.types import ANY, CTX, TEXT, list_of
 from lmc.passes import pipeline
 from tests.work import calls_of
 
+pytestmark = pytest.mark.slow("compiles programs of thousands of ops")
+
 SMALL = 250
 GROWTH = 8
 TOY = Target.parse("toy")

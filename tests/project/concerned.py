@@ -2,7 +2,7 @@
 
 A changed test file is one; of a changed module of lmc those that have its name or import it, most specific first: a
 file that imports few modules of lmc says more about each. For a module that every test uses they are only a sample;
-``make test`` runs all.
+``make test`` runs all. Slow tests run in changed files and in those with the name of a changed module: ``--slow-in``.
 """
 
 import subprocess
@@ -13,6 +13,8 @@ from tests.project.layers import REPOSITORY, imports, module_name, sources, with
 
 MOST = 25
 """Test files that are selected for their imports."""
+CORPORA = {"lmc.passes": "tests/filecheck/test_filecheck.py", "lmc.frontend": "tests/frontend/test_programs.py"}
+"""What any change below a package concerns."""
 ALWAYS = ("tests/project/test_layers.py", "tests/examples/test_examples.py", "tests/ir/test_interpreter.py")
 
 
@@ -27,20 +29,20 @@ def changed_files() -> list[str]:
 
 
 def concerned(changed: Iterable[str]) -> list[str]:
-    """Return the test files to run for changed files."""
+    """Return the arguments for pytest that run the tests for changed files."""
     tests = {path: path.read_text("utf-8") for path in sorted((REPOSITORY / "tests").rglob("test_*.py"))}
     changed = set(changed)
     modules = {module_name(REPOSITORY / name) for name in changed if name.startswith("lmc/") and name.endswith(".py")}
     names = frozenset(sources())
-    chosen = [path for path in tests if _relative(path) in changed]
-    importing: list[tuple[bool, int, str, Path]] = []
+    own = [name for name in map(_relative, tests) if name in changed or any(_mirrors(name, each) for each in modules)]
+    importing: list[tuple[int, str]] = []
     for path, source in tests.items():
         used = {item.target for item in imports("test", source, names) if within(item.target, "lmc")}
-        mirrors = any(_mirrors(_relative(path), module) for module in modules)
-        if mirrors or not modules.isdisjoint(used):
-            importing.append((not mirrors, len(used), _relative(path), path))
-    chosen += [path for *_, path in sorted(importing)[:MOST]]
-    return list(dict.fromkeys([*ALWAYS, *map(_relative, chosen)]))
+        if not modules.isdisjoint(used):
+            importing.append((len(used), _relative(path)))
+    corpora = [file for package, file in CORPORA.items() if any(within(module, package) for module in modules)]
+    found = dict.fromkeys([*ALWAYS, *own, *corpora, *(name for _, name in sorted(importing)[:MOST])])
+    return [*found, *(f"--slow-in={name}" for name in (*ALWAYS, *own))]
 
 
 def _mirrors(test: str, module: str) -> bool:

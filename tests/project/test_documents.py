@@ -11,6 +11,8 @@ from lmc.ir.verify.verifier import verify
 from tests.project.documents import PAGES, README, Page, missing, run
 from tests.project.layers import REPOSITORY
 
+pytestmark = pytest.mark.slow("commands of every page run, many of them on the built-in model")
+
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 OTHER_COMMANDS = ("pip install ", "make ", "mkdocs ")
 

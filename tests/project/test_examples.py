@@ -9,6 +9,8 @@ import pytest
 from tests import processes
 from tests.project.layers import REPOSITORY
 
+pytestmark = pytest.mark.slow("every example runs on the built-in model")
+
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 
 

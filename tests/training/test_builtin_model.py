@@ -12,6 +12,8 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 from lmc import builtin_model
 from training.evaluate import evaluate
 
+pytestmark = pytest.mark.slow("evaluates the built-in model")
+
 FOLDER = builtin_model.path()
 FAMILIES = {
     "arithmetic",

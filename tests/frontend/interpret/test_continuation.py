@@ -17,6 +17,8 @@ from tests.frontend.harness import check, effect
 from tests.frontend.interpret.forced import check_breaks, statements_of
 from tests.frontend.strategies import load
 
+pytestmark = pytest.mark.slow("captures end before every statement")
+
 
 @dataclass
 class Node:

@@ -11,6 +11,8 @@ from tests.frontend.interpret.forced import check_breaks
 from tests.frontend.interpret.test_programs import CORPUS, FULL, STRATEGIES
 from tests.frontend.strategies import arguments, load, with_own_list
 
+pytestmark = pytest.mark.slow("captures end before every statement")
+
 MOST = 1_000 if FULL else 1
 """Statements and steps of a program before which it breaks."""
 NAMES = list(CORPUS) if FULL else list(CORPUS)[::4]

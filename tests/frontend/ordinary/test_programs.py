@@ -16,6 +16,8 @@ from tests.frontend.harness import EFFECTS, check
 from tests.frontend.interpret.forced import from_step, statements_of
 from tests.frontend.ordinary.cases import CASES, Arguments, Ordinary
 
+pytestmark = pytest.mark.slow("a corpus in every mode")
+
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 
 

@@ -24,7 +24,7 @@ READY = 60_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what cannot run here, with the remedy."""
+    """Mark what is slow, and skip what cannot run here, with the remedy."""
     here = Path(__file__).parent
     missing = [
         *(["Chromium"] if CHROMIUM is None else []),
@@ -33,8 +33,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ]
     reason = f"{' and '.join(missing)} not installed: make browser installs what the tests in a browser need"
     for item in items:
-        if missing and here in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason=reason))
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.slow("a browser loads a page"))
+            if missing:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.viewing import START, viewing
 from tests.project.layers import REPOSITORY
 from tests.report.browser.conftest import READY, Shown
-from tests.report.browser.test_page import axe
+from tests.report.browser.test_page import FULL, axe
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -220,7 +220,7 @@ def insert_first(file: Path) -> Callable[[], None]:
     return change
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", "dark"] if FULL else ["dark"])
 def test_an_error_stands_before_the_last_good_graph(
     scheme: Literal["light", "dark"], judge: Path, opened: Open
 ) -> None:

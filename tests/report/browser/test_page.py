@@ -1,5 +1,6 @@
 """The page in a browser, on the examples and on generated modules."""
 
+import itertools
 import json
 import os
 from collections.abc import Callable
@@ -30,8 +31,9 @@ Show = Callable[..., "Page"]
 ROOM = Room(driver.schedule.HOLDS_ALL, 256)
 BUILTIN: dict[str, Any] = {"target": "builtin"}
 UNFOLD = "probe.unfold()"
-FEW = ["judge", "react", "self_refine", "tree_of_thought"]
-SHOWN = sorted(EXAMPLES) if os.environ.get("LMC_TEST_FULL") == "1" else FEW
+FULL = os.environ.get("LMC_TEST_FULL") == "1"
+SHOWN = sorted(EXAMPLES) if FULL else ["judge", "react", "self_refine"]
+AXE = itertools.product(("light", "dark"), ("judge", "react", "broken"))
 
 
 @pytest.fixture(autouse=True)
@@ -129,8 +131,7 @@ def test_edges_run_beside_nodes(name: str, show: Show, tmp_path: Path) -> None:
     assert call["y2"] <= size["height"]
 
 
-@pytest.mark.parametrize("name", ["judge", "react", "broken"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "name"), list(AXE) if FULL else [("light", "broken"), ("dark", "judge")])
 def test_nothing_stands_in_the_way_of_anyone(name: str, scheme: str, show: Show, tmp_path: Path) -> None:
     """axe-core finds nothing, in any tab, with and without a selection, wide and at 200 % zoom."""
     page = show(view_of(name, tmp_path), scheme)
@@ -624,7 +625,7 @@ def test_a_run_beside_its_plan(show: Show, tmp_path: Path) -> None:
     assert page.evaluate("app.heat.isMeasured")
 
 
-@pytest.mark.parametrize("count", [10, 500, 5_000])
+@pytest.mark.parametrize("count", [10, 500, 5_000] if FULL else [10, 500])
 def test_sizes(count: int, show: Show, tmp_path: Path) -> None:
     """Drawn, searched, moved; every tab opens. ``benchmarks/view.py`` measures the times."""
     view = module_view(large(count), tmp_path)
@@ -749,7 +750,7 @@ def holds(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def test_nothing_overlaps(show: Show, tmp_path: Path) -> None:
-    for name in ("judge", "react", "generative_agents"):
+    for name in ("judge", "react", "generative_agents") if FULL else ("judge", "react"):
         page = show(view_of(name, tmp_path))
         page.evaluate(UNFOLD)
         boxes = page.evaluate("probe.boxes()")
@@ -775,7 +776,7 @@ def test_print_shows_all_lines(show: Show, tmp_path: Path) -> None:
 def test_mermaid_reads_the_charts(browser: Any, tmp_path: Path) -> None:
     page = browser.new_page()
     page.add_script_tag(path=TOOLS / "mermaid" / "dist" / "mermaid.min.js")
-    charts = [driver.view.FORMATS["mermaid"](view_of(name, tmp_path)) for name in (*sorted(EXAMPLES), "broken")]
+    charts = [driver.view.FORMATS["mermaid"](view_of(name, tmp_path)) for name in (*SHOWN, "broken")]
     charts += [driver.view.FORMATS["mermaid"](module_view(module_of(text), tmp_path)) for text in HOSTILE]
     charts.append(driver.view.FORMATS["mermaid"](module_view(large(500), tmp_path)))
     for chart in charts:

@@ -18,6 +18,8 @@ from tests.runtime.local.checkpoints import ARCHITECTURES, SENTENCES
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.oracle import Agreement
 
+pytestmark = pytest.mark.slow("every architecture, beside transformers' own generation")
+
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 CASES = 40 if FULL else 8
 CHUNKS = [*range(1, 65), 100, 200] if FULL else [1, 7, 16]
@@ -107,7 +109,7 @@ def test_requests_that_arrive_at_any_time(architecture: str, open_engine: OpenEn
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_evictions_and_preemptions_in_a_small_pool(architecture: str, open_engine: OpenEngine, models) -> None:
     engine = open_engine(architecture, kv_tokens=220, prefill_tokens=32)
-    prompts = prompts_with_shared_prefixes(engine, 2 * CASES, seed=2)
+    prompts = prompts_with_shared_prefixes(engine, 2 * CASES if FULL else 10, seed=2)
     check_all(models[architecture], prompts, run_all(engine, prompts, max_tokens=60), max_tokens=60)
     assert engine.statistics.evicted_tokens > 0
     assert engine.statistics.preemptions > 0

@@ -26,6 +26,8 @@ from lmc.runtime.local import LocalEngine, load_local_engine
 from tests.runtime.local.checkpoints import SENTENCES
 from tests.runtime.local.conftest import OpenEngine
 
+pytestmark = pytest.mark.slow("engines that end, in processes of their own")
+
 LONG = SamplingParams(max_tokens=150, min_tokens=150)
 MANY = 100_000 if os.environ.get("LMC_TEST_FULL") == "1" else 3000
 

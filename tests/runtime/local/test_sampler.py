@@ -15,7 +15,9 @@ from lmc.runtime.kernels.choices import Mask
 from lmc.runtime.kernels.sampling import allowed_tokens
 from lmc.runtime.local.sampling.sampler import Draw, DrawnToken, adjusted, draw_tokens, token_probabilities, uniform
 
-DRAWS = 100_000 if os.environ.get("LMC_TEST_FULL") == "1" else 20_000
+pytestmark = pytest.mark.slow("thousands of draws for each distribution")
+
+DRAWS = 100_000 if os.environ.get("LMC_TEST_FULL") == "1" else 8_000
 GREEDY = SamplingParams()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -41,6 +42,8 @@ from tests.runtime.local.letters import (
     logits_after,
 )
 from tests.runtime.local.prefix_model import PrefixModel
+
+pytestmark = pytest.mark.slow("random steps of an engine on a model")
 
 KV_TOKENS = 80
 MOST_OPEN = 60  # requests under way when more are asked for: bounds the time of one example
@@ -413,5 +416,5 @@ TestEngine = EngineMachine.TestCase
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 # The short run takes the same examples every time, the long one takes new ones.
 TestEngine.settings = settings(
-    max_examples=200 if FULL else 45, stateful_step_count=30, deadline=None, derandomize=not FULL
+    max_examples=200 if FULL else 15, stateful_step_count=30, deadline=None, derandomize=not FULL
 )
