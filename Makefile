@@ -3,6 +3,7 @@
 # make test-full   the same with full counts
 # make check       lint, types and the tests that the last commit and the working tree concern: for work in progress
 # make browser     install what the tests of the page in a browser need: Chromium (apt), the page's tools (npm)
+# make sglang      install SGLang's frontend, which the tests of lmc serve use as a client, into build/sglang
 # make docs        the web site of docs/, in build/site
 # make clean       remove what builds and tests leave; keeps .venv
 #
@@ -25,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE =
 beside_types = $(BIN)/pyright & types=$$!; $(1); ended=$$?; wait $$types && exit $$ended
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-full check browser docs clean
+.PHONY: demo test test-full check browser sglang docs clean
 
 demo: .venv/.installed-local
 	$(BIN)/lmc compile examples/judge.py --remarks
@@ -52,6 +53,15 @@ browser: .venv/.installed-dev
 	mkdir -p build/browser
 	cp tests/report/browser/package.json tests/report/browser/package-lock.json build/browser
 	npm ci --prefix build/browser --no-audit --no-fund
+
+# Without its dependencies: they are those of a GPU server. What its frontend imports is small; torch and transformers are those of .venv.
+sglang: .venv/.installed-dev
+	$(BIN)/python -m venv build/sglang
+	build/sglang/bin/python -m pip install --disable-pip-version-check --no-deps sglang==0.5.23
+	build/sglang/bin/python -m pip install --disable-pip-version-check orjson pybase64 requests msgspec pyzmq ipython aiohttp psutil pillow
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> "$$(build/sglang/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/main.pth"
+	build/sglang/bin/python -c 'import sglang'
 
 docs: .venv/.installed-docs
 	$(BIN)/mkdocs build

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
-from lmc.grammar.compiling import Source
+from lmc.grammar.compiling import Source, Whitespace
 from lmc.grammar.constraint import Constraint
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.engine.protocol import (
@@ -82,13 +82,15 @@ class Model:
         """Return the seed of a request, drawn where it gives none."""
         return secrets.randbits(63) if given is None else given
 
-    async def constraint(self, parameter: str, kind: str, definition: Any) -> Constraint:
+    async def constraint(
+        self, parameter: str, kind: str, definition: Any, whitespace: Whitespace | None = None
+    ) -> Constraint:
         """Compile a constraint in a thread. Raises ``ApiError`` that blames ``parameter``.
 
-        ``kind`` is regex, schema, choices or grammar (in the syntax of Lark).
+        ``kind`` is regex, schema, choices or grammar (in the syntax of Lark), ``whitespace`` that of a schema's JSON.
         """
         try:
-            source = Source.of(**{kind: definition})
+            source = Source.of(**{kind: definition}, whitespace=whitespace or "compact")
             async with self._compiling:
                 return await asyncio.to_thread(self.constraints.compiled, source, self.tokenizer)
         except ConstraintError as error:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lmc.grammar.compiling import Whitespace
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.protocol import SamplingParams
 from lmc.runtime.server.errors import ApiError, refused
@@ -72,6 +73,7 @@ class Sampled(Parameters):
     regex: str | None = None
     ebnf: str | None = None
     json_schema: dict[str, Any] | bool | str | None = None
+    whitespace: Whitespace | None = None
     response_format: ResponseFormat | None = None
 
     def sampling(self, model: Model, max_tokens: int | None, prompt: int, logprobs: int | None) -> SamplingParams:
@@ -101,7 +103,11 @@ class Sampled(Parameters):
         found = self._constraints()
         if len(found) > 1:
             raise refused(found[1][0], f"the output is restricted by {found[0][0]} already")
-        return await model.constraint(*found[0]) if found else None
+        if found:
+            return await model.constraint(*found[0], self.whitespace)
+        if self.whitespace is not None:
+            raise refused("whitespace", "it is that of a json_schema or response_format")
+        return None
 
     def _constraints(self) -> list[tuple[str, str, Any]]:
         """Return the parameters that restrict the output, with kind and definition."""

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from starlette.responses import JSONResponse, Response
 
+from lmc.grammar.compiling import Whitespace
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.protocol import Generation, TokenDelta, TokenLogprob
 from lmc.runtime.server.errors import error_of, refused
@@ -60,6 +61,7 @@ class SamplingFields(Parameters):
     regex: str | None = None
     ebnf: str | None = None
     json_schema: str | dict[str, Any] | None = None
+    whitespace: Whitespace | None = None
 
     async def constraint(self, model: Model) -> TokenConstraint | None:
         """Compile what restricts the output."""
@@ -72,9 +74,11 @@ class SamplingFields(Parameters):
         if len(found) > 1:
             raise refused(f"sampling_params.{found[1][0]}", f"the output is restricted by {found[0][0]} already")
         if not found:
+            if self.whitespace is not None:
+                raise refused("sampling_params.whitespace", "it is that of a json_schema")
             return None
         name, kind, definition = found[0]
-        return await model.constraint(f"sampling_params.{name}", kind, definition)
+        return await model.constraint(f"sampling_params.{name}", kind, definition, self.whitespace)
 
 
 class GenerateRequest(Parameters):
@@ -121,7 +125,7 @@ class GenerateRequest(Parameters):
 
 @dataclass(frozen=True)
 class Piece:
-    """One prompt of a request, with what is asked for it. ``start`` is the first scored token of the prompt."""
+    """One prompt of a request, with what is asked for it. Tokens of the prompt behind ``start`` are scored."""
 
     id: str
     prompt: tuple[int, ...]
@@ -194,8 +198,12 @@ async def _results(model: Model, pieces: Sequence[Piece]) -> list[dict[str, Any]
 
 
 async def _scores(model: Model, pieces: Sequence[Piece]) -> list[list[tuple[int, float | None]]]:
-    """Return the scored tokens of prompts with their log-probabilities; None for a first token."""
-    parts = [None if piece.start is None else ScoredPart(piece.prompt, max(piece.start, 1)) for piece in pieces]
+    """Return the scored tokens of prompts with their log-probabilities; None for a first token.
+
+    They are those behind the place ``start``, and the first token of the prompt where that is 0. SGLang's frontend
+    takes the first of them for the last token of the text before a choice, and leaves it out of the choice's mean.
+    """
+    parts = [None if piece.start is None else ScoredPart(piece.prompt, piece.start + 1) for piece in pieces]
     asked = [part for part in parts if part is not None and part.rest]
     found = iter(await model.scores(asked, pieces[0].lane) if asked else ())
     scores: list[list[tuple[int, float | None]]] = []
