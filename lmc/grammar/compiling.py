@@ -14,10 +14,12 @@ from typing import Any, Literal, get_args
 import pydantic
 from pydantic.errors import PydanticUserError
 
+from lmc.grammar import calls
 from lmc.grammar import regex as regexes
 from lmc.grammar import schema as schemas
 from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.automata.building import Arena
+from lmc.grammar.calls import Outputs
 from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
 from lmc.grammar.constraint import Constraint, RegularConstraint
 from lmc.grammar.context_free import ContextFreeConstraint
@@ -37,10 +39,11 @@ VERSION = 5
 
 @dataclass(frozen=True)
 class Source:
-    """A constraint as text: ``kind`` is one of ``KINDS``.
+    """A constraint as text: ``kind`` is one of ``KINDS``, or outputs (see ``Outputs``).
 
-    ``text`` is the pattern, the Lark grammar, or canonical JSON: the list of choices, the schema. ``whitespace`` says
-    what a schema's JSON may have between its tokens: "compact": nothing; "flexible": spaces and indented lines.
+    ``text`` is the pattern, the Lark grammar, or canonical JSON: the list of choices, the schema, the outputs.
+    ``whitespace`` says what a schema's JSON may have between its tokens: "compact": nothing; "flexible": spaces and
+    indented lines.
     """
 
     kind: str
@@ -74,6 +77,11 @@ class Source:
             )
         return cls(kind, _TEXTS[kind](given[kind]), whitespace)
 
+    @classmethod
+    def of_outputs(cls, outputs: Outputs) -> Source:
+        """From calls of tools, and texts besides. Raises ``ConstraintError`` for what is no JSON."""
+        return cls("outputs", _schema(outputs.data))
+
     @cached_property
     def digest(self) -> str:
         """The name of its content, 64 hexadecimal digits."""
@@ -82,7 +90,7 @@ class Source:
 
     @property
     def data(self) -> Any:
-        """The choices or the schema."""
+        """The choices, the schema or the outputs."""
         return json.loads(self.text)
 
 
@@ -222,6 +230,8 @@ def _automaton_of(source: Source) -> tuple[Automaton, dict[str, str]]:
         if source.kind == "regex":
             arena = Arena()
             root = regexes.to_node(source.text, arena)
+        elif source.kind == "outputs":
+            root, arena = calls.node_of(source.data)
         else:
             root, arena, narrowed = schemas.node_of(source.data, whitespace=source.whitespace)
         automaton = Automaton(root, arena)

@@ -12,10 +12,9 @@ from lmc.frontend.language.refusals import bad, described
 from lmc.frontend.language.state import State
 from lmc.frontend.program.function import called_at_capture, part_of_programs
 from lmc.frontend.tools.tools import Tool
+from lmc.ir.tokens import tool_text
+from lmc.ir.tokens.tool_text import ANSWER, ToolText
 from lmc.library.tool_arguments import Errors, arguments_of, by_text
-
-ANSWER = "answer"
-"""The choice of a model that calls no tool."""
 
 _Known = tuple[tuple[str, type[pydantic.BaseModel], Tool[[str], str]], ...]
 
@@ -85,16 +84,12 @@ def describe_tools(tools: Sequence[Tool[..., Any]]) -> str:
     A text for a message: ``s += lmc.system(lmc.describe_tools([search]))``. Raises as ``call_tools`` does.
     """
     _known(tools, "raise")
-    lines = ["You can call these tools:"]
-    for tool in tools:
-        said = " ".join((tool.__doc__ or "").split("\n\n")[0].split())
-        lines.append(f"- {tool.name}: {said}" if said else f"- {tool.name}")
-        lines.append(f"  arguments: {arguments_of(tool).schema}")
-    lines.append(
-        'To call one, write "Action: " and its name, and on the next line its arguments as JSON; its result follows. '
-        f'To answer, write "Action: {ANSWER}", and the answer on the next line.'
-    )
-    return "\n".join(lines)
+    return tool_text.describe_tools([ToolText(tool.name, _summary(tool), arguments_of(tool).schema) for tool in tools])
+
+
+def _summary(tool: Tool[..., Any]) -> str:
+    """Return the first paragraph of a docstring, as a line."""
+    return " ".join((tool.__doc__ or "").split("\n\n")[0].split())
 
 
 @called_at_capture

@@ -50,6 +50,7 @@ class Arena:
         self._is_limited = True
         self._max_parts = MAX_PARTS
         self.max_nodes = max_nodes
+        self._next_reference = 0
         self._nodes: dict[_Key, Node] = {}
         self.empty, self.epsilon, self.everything = EMPTY, EPSILON, EVERYTHING
         (any_byte,) = EVERYTHING.parts
@@ -298,6 +299,11 @@ class Arena:
             )
             self._keep(key, node)
         return node
+
+    def new_reference(self) -> int:
+        """Return a number that no definition has yet."""
+        self._next_reference += 1
+        return self._next_reference - 1
 
     def reference(self, number: int) -> Node:
         """The definition of a number. Whoever calls it sets ``resolved``: a certain node without the empty string.

@@ -53,13 +53,25 @@ def node_of(schema: dict[str, Any] | bool, *, whitespace: Whitespace = "compact"
     ``RecursiveSchemaError``.
     """
     arena, narrowed = Arena(), dict[str, str]()
+    return any_node(schema, arena, whitespace=whitespace, narrowed=narrowed), arena, narrowed
+
+
+def any_node(
+    schema: dict[str, Any] | bool,
+    arena: Arena,
+    *,
+    whitespace: Whitespace = "compact",
+    narrowed: dict[str, str] | None = None,
+) -> Node:
+    """The texts that ``to_node`` describes, for any schema. Never raises ``RecursiveSchemaError``."""
+    work = arena.work
+    narrowed = {} if narrowed is None else narrowed
     try:
-        node = to_node(schema, arena, whitespace=whitespace, narrowed=narrowed)
+        return to_node(schema, arena, whitespace=whitespace, narrowed=narrowed)
     except RecursiveSchemaError:
         narrowed.clear()
-        arena.work = 0  # nodes are counted again; strings stay resolved
-        node = recursive_node(schema, arena, whitespace, narrowed)
-    return node, arena, narrowed
+        arena.work = work  # nodes are counted again; strings stay resolved
+        return recursive_node(schema, arena, whitespace, narrowed)
 
 
 def linked(root: Node, definitions: Mapping[int, Node], arena: Arena) -> tuple[Node, list[int]]:
@@ -194,7 +206,6 @@ class _RecursiveBuilder(SchemaBuilder):
     ) -> None:
         super().__init__(document, arena, whitespace, narrowed)
         self._before = before
-        self._next_number = 0 if before is None else before._next_number
         self.definitions: dict[int, Node] = {}
         """The nodes of the goals that are referred to, by their number."""
         self.places: dict[int, Pointer] = {}
@@ -215,8 +226,7 @@ class _RecursiveBuilder(SchemaBuilder):
         key = tuple(id(sub.schema) for sub in goal)
         if key in self._open or key in self._numbers:
             if key not in self._numbers:
-                self._numbers[key] = self._next_number
-                self._next_number += 1
+                self._numbers[key] = self.arena.new_reference()
             number = self._numbers[key]
             own = (sub.pointer for sub in goal if id(sub.schema) not in self._within_any)
             self.places.setdefault(number, next(own, pointer))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from lmc.ir.cached import cached_property
 from lmc.ir.engine.protocol import Generation
@@ -23,6 +22,7 @@ from lmc.ir.errors import CaptureError, ContextLengthError, InputError
 from lmc.ir.tokens.template import ChatTemplate, Turn, TurnSlot
 from lmc.ir.tokens.tokenizer import SpecialToken, Tokenizer
 from lmc.ir.tokens.tokens import Generated, Part, Tokens, common_length, parts_text
+from lmc.ir.tokens.tool_text import ChatCall, ToolText
 from lmc.ir.wording import with_article
 
 __all__ = ["Context", "Generated", "Part", "Tokens"]
@@ -45,9 +45,9 @@ class Context:
     synced: _Synced | None = field(default=None, repr=False)
 
     @classmethod
-    def empty(cls, tokenizer: Tokenizer) -> Context:
-        """A context without any text."""
-        return cls(_template_of(tokenizer))
+    def empty(cls, tokenizer: Tokenizer, tools: tuple[ToolText, ...] = ()) -> Context:
+        """A context without any text, for a model that may call ``tools``."""
+        return cls(ChatTemplate.of(tokenizer, tools))
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -92,6 +92,18 @@ class Context:
         """Append one whole message."""
         opened = self.begin(role)
         return (replace(opened, parts=(text,)) if text else opened).end()
+
+    def calls(self, text: str, calls: tuple[ChatCall, ...]) -> Context:
+        """Append one whole message of the assistant, with a text and calls of tools."""
+        return self._closed_with(Turn("assistant", self.template.escape(text), calls))
+
+    def result(self, text: str, call: ChatCall) -> Context:
+        """Append the result of a call."""
+        return self._closed_with(Turn("tool", self.template.escape(text), call_id=call.id, name=call.name))
+
+    def _closed_with(self, turn: Turn) -> Context:
+        closed = self.begin(turn.role)
+        return replace(closed, messages=(*closed.messages, turn), turns=(*closed.turns, None), role=None)
 
     def generated(self, generation: Generation) -> Context:
         """Append what a generation from ``self.prompt`` gave."""
@@ -305,8 +317,3 @@ class _Synced:
     message_count: int
     part_count: int
     tokens: Tokens
-
-
-@lru_cache(maxsize=16)
-def _template_of(tokenizer: Tokenizer) -> ChatTemplate:
-    return ChatTemplate(tokenizer)

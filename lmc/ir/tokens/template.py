@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, cast
 
 import jinja2
@@ -14,6 +15,7 @@ from lmc.ir.cached import cached_property
 from lmc.ir.errors import InputError
 from lmc.ir.tokens.template_sandbox import TemplateEnvironment, TemplateLimitError, budget_for, to_json
 from lmc.ir.tokens.tokenizer import SpecialToken, Tokenizer
+from lmc.ir.tokens.tool_text import CallSyntax, ChatCall, ToolText
 
 # Unicode noncharacters, never valid in interchange: they stand for special strings that occur in user text
 # (ESCAPE index ESCAPE) and for the contents of assistant turns that hold generated tokens (SLOT index SLOT).
@@ -33,13 +35,29 @@ _TURNS = (
 _PROBES = tuple((*system, *_TURNS[:count]) for count in (1, 2, 3) for system in ((_SYSTEM,), ()))
 """Conversations that a template is tried with."""
 
+_PROBE_TOOL = ToolText(
+    "zq_look",
+    "Zq looks it up",
+    '{"type": "object", "properties": {"zq_key": {"type": "string", "description": "Zq says which"}}}',
+)
+_PROBE_CALL = ChatCall("zqcall001", "zq_look", '{"zq_key": "zq_value"}')
+_PROBE_ARGUMENTS = re.compile(r'\{"zq_key": ?"zq_value"\}')
+_PROBE_RESULT = "zq_result"
+"""A tool, a call of it and a result, in words that no template has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One closed turn. ``content`` is escaped text, or a slot (see ``ChatTemplate.slot``)."""
+    """One closed turn. ``content`` is escaped text, or a slot (see ``ChatTemplate.slot``).
+
+    ``calls`` are those of an assistant; a result of a tool has the id of its call and the ``name`` of the tool.
+    """
 
     role: str
     content: str
+    calls: tuple[ChatCall, ...] = ()
+    call_id: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +72,15 @@ Segment = str | SpecialToken | TurnSlot
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """Renders messages with the template of ``tokenizer``."""
+    """Renders messages with the template of ``tokenizer``, for a model that may call ``tools``."""
 
     tokenizer: Tokenizer = field(repr=False)
+    tools: tuple[ToolText, ...] = ()
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, tools: tuple[ToolText, ...] = ()) -> ChatTemplate:
+        """Return the template of a tokenizer, which is compiled once."""
+        return cls(tokenizer, tools) if tools else _template_of(tokenizer)
 
     def escape(self, text: str) -> str:
         """``text`` with every special string and every escape character replaced by an escape sequence."""
@@ -110,6 +134,77 @@ class ChatTemplate:
         return "".join(pieces)
 
     @cached_property
+    def call_syntax(self) -> CallSyntax | None:
+        """The syntax in which this template writes calls of tools; None where it does not support tools.
+
+        It does if it shows tools, shows calls as a name followed by JSON, and shows results. Read off a conversation
+        that it renders.
+        """
+        try:
+            return self._call_syntax()
+        except InputError:
+            return None
+
+    def _call_syntax(self) -> CallSyntax | None:
+        template = ChatTemplate(self.tokenizer, (_PROBE_TOOL,))
+        asked = Turn("user", "Where is Oslo")
+        shown = template.open_prefix([asked], "assistant")
+        if not all(text in shown for text in (_PROBE_TOOL.name, _PROBE_TOOL.description, "Zq says which")):
+            return None
+        called = Turn("assistant", "", (_PROBE_CALL,))
+        result = Turn("tool", _PROBE_RESULT, call_id=_PROBE_CALL.id, name=_PROBE_CALL.name)
+        if _PROBE_RESULT not in template.open_prefix([asked, called, result], "assistant"):
+            return None
+        start, found, end = template.closed([asked, Turn("assistant", _PROBE_RESULT)]).partition(_PROBE_RESULT)
+
+        def calls(count: int) -> str | None:
+            whole = template.closed([asked, Turn("assistant", "", (_PROBE_CALL,) * count)])
+            inside = whole.startswith(start) and whole.endswith(end)
+            return whole[len(start) : len(whole) - len(end)] if found and inside else None
+
+        one = calls(1)
+        arguments = None if one is None else _PROBE_ARGUMENTS.search(one)
+        if one is None or arguments is None or _PROBE_CALL.id in one:
+            return None
+        before, found, between = one[: arguments.start()].partition(_PROBE_CALL.name)
+        if not found or not before:
+            return None
+        try:
+            two = calls(2)
+        except InputError:
+            two = None
+        separator = None
+        if two is not None and two.startswith(one) and two.endswith(one) and len(two) >= 2 * len(one):
+            separator = two[len(one) : len(two) - len(one)]
+        return CallSyntax(before, between, one[arguments.end() :], separator)
+
+    def _escape_data(self, value: Any) -> Any:
+        """Return JSON data with all of its texts escaped."""
+        if isinstance(value, str):
+            return self.escape(value)
+        if isinstance(value, list):
+            return [self._escape_data(each) for each in cast("list[Any]", value)]
+        if isinstance(value, dict):
+            items = cast("dict[str, Any]", value).items()
+            return {self.escape(key): self._escape_data(each) for key, each in items}
+        return value
+
+    @cached_property
+    def _tools(self) -> list[dict[str, Any]] | None:
+        return [self._escape_data(tool.data) for tool in self.tools] or None
+
+    def _message(self, turn: Turn) -> dict[str, Any]:
+        """Return a turn in the form that templates take."""
+        message: dict[str, Any] = {"role": turn.role, "content": turn.content}
+        if turn.calls:
+            message["tool_calls"] = [self._escape_data(call.data) for call in turn.calls]
+        if turn.call_id is not None:
+            message["tool_call_id"] = self.escape(turn.call_id)
+        if turn.name is not None:
+            message["name"] = self.escape(turn.name)
+        return message
+
+    @cached_property
     def _escaped(self) -> tuple[str, ...]:
         # The escape characters come first, so that what later replacements insert is never escaped again: their
         # sequences hold digits only, and no special string of a tokenizer is made of digits and noncharacters.
@@ -117,6 +212,8 @@ class ChatTemplate:
 
     @cached_property
     def _template(self) -> jinja2.Template:
+        if self.tools:
+            return _template_of(self.tokenizer)._template
         source = self.tokenizer.chat_template
         if source is None:
             raise InputError(
@@ -157,7 +254,7 @@ class ChatTemplate:
                 raise self._unusable(f"drops the text of the {last['role']}")
 
     def _render(self, messages: Sequence[Turn], *, add_generation_prompt: bool) -> str:
-        turns = [{"role": message.role, "content": message.content} for message in messages]
+        turns = [self._message(each) for each in messages]
         template = self._template
         try:
             return self._rendered(template, turns, add_generation_prompt=add_generation_prompt)
@@ -168,15 +265,15 @@ class ChatTemplate:
                 remedy="use the order of roles that the model's template allows",
             ) from error
 
-    def _rendered(self, template: jinja2.Template, turns: list[dict[str, str]], *, add_generation_prompt: bool) -> str:
+    def _rendered(self, template: jinja2.Template, turns: list[dict[str, Any]], *, add_generation_prompt: bool) -> str:
         """Render ``turns``. Raises ``jinja2.TemplateError`` for turns that the template refuses."""
         variables = dict(self.tokenizer.template_variables)
         try:
-            with budget_for(turns):
+            with budget_for([*turns, *(self._tools or ())]):
                 return template.render(
                     messages=turns,
                     add_generation_prompt=add_generation_prompt,
-                    tools=None,
+                    tools=self._tools,
                     documents=None,
                     **variables,
                 )
@@ -194,6 +291,11 @@ class ChatTemplate:
             f"the chat template{model} {problem}",
             remedy="correct chat_template.jinja or tokenizer_config.json of the model folder, or use another model",
         )
+
+
+@lru_cache(maxsize=16)
+def _template_of(tokenizer: Tokenizer) -> ChatTemplate:
+    return ChatTemplate(tokenizer)
 
 
 def _cut_error() -> InputError:

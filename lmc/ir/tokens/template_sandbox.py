@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import BuiltinMethodType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import jinja2
 import jinja2.ext
@@ -103,16 +103,30 @@ _BUDGET: ContextVar[_Budget] = ContextVar("lmc_template_budget")
 
 
 @contextmanager
-def budget_for(messages: Iterable[Mapping[str, str]] = ()) -> Generator[None]:
-    """Bound the work of compiling or rendering a template in this block."""
+def budget_for(messages: Iterable[Mapping[str, Any]] = ()) -> Generator[None]:
+    """Bound the work of compiling or rendering a template of messages and tools (JSON data) in this block."""
     steps = STEPS
     for message in messages:
-        steps += STEPS_PER_MESSAGE + _PASSES * (sum(map(len, message.values())) // _TEXT_STEP)
+        values, characters = _extent(message)
+        # A plain message has two values, its role and its content.
+        steps += STEPS_PER_MESSAGE * max(values // 2, 1) + _PASSES * (characters // _TEXT_STEP)
     token = _BUDGET.set(_Budget(steps))
     try:
         yield
     finally:
         _BUDGET.reset(token)
+
+
+def _extent(data: Any) -> tuple[int, int]:
+    """Return how many values JSON data has, and how many characters of text."""
+    if isinstance(data, str):
+        return 1, len(data)
+    if not isinstance(data, list | dict):
+        return 1, 0
+    parts = cast("Iterable[Any]", data.values() if isinstance(data, dict) else data)
+    extents = [_extent(part) for part in parts]
+    keys = sum(map(len, data)) if isinstance(data, dict) else 0
+    return sum(values for values, _ in extents), keys + sum(characters for _, characters in extents)
 
 
 class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
+from lmc.grammar.calls import Outputs
 from lmc.grammar.compiling import Source, Whitespace
 from lmc.grammar.constraint import Constraint
 from lmc.grammar.sharing import ConstraintCache
@@ -53,8 +54,8 @@ class Model:
 
     def __post_init__(self) -> None:
         self.tokenizer = self.engine.tokenizer
-        self.prompts = Prompts(self.tokenizer, self.engine.info.context_length)
         self.texts = TokenTexts.of(self.tokenizer)
+        self.prompts = Prompts(self.tokenizer, self.engine.info.context_length, self.texts)
         self.in_flight = 0
         self.batched = 0
         self._handles: dict[int, Cancellable] = {}
@@ -89,10 +90,21 @@ class Model:
 
         ``kind`` is regex, schema, choices or grammar (in the syntax of Lark), ``whitespace`` that of a schema's JSON.
         """
+        return await self._compiled(
+            parameter, lambda: Source.of(**{kind: definition}, whitespace=whitespace or "compact")
+        )
+
+    async def outputs(self, parameter: str, outputs: Outputs) -> Constraint:
+        """Compile a constraint of calls and texts. As ``constraint``."""
+        return await self._compiled(parameter, lambda: Source.of_outputs(outputs))
+
+    async def _compiled(self, parameter: str, source: Callable[[], Source]) -> Constraint:
+        def compiled() -> Constraint:
+            return self.constraints.compiled(source(), self.tokenizer)
+
         try:
-            source = Source.of(**{kind: definition}, whitespace=whitespace or "compact")
             async with self._compiling:
-                return await asyncio.to_thread(self.constraints.compiled, source, self.tokenizer)
+                return await asyncio.to_thread(compiled)
         except ConstraintError as error:
             raise error_of(error, parameter) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Literal
@@ -10,10 +11,29 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
-from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.protocol import Generation, TokenDelta
+from lmc.runtime.server.anthropic.content import (
+    MessageParam,
+    MessageTool,
+    TextBlock,
+    ToolChoiceParam,
+    text_of,
+    tool_use,
+    turns_of,
+)
 from lmc.runtime.server.anthropic.form import failed, usage_of
-from lmc.runtime.server.errors import error_of
+from lmc.runtime.server.calls import (
+    MOST_TOOLS,
+    ArgumentsPiece,
+    CallStart,
+    OutputFormat,
+    Piece,
+    TextPiece,
+    ToolUse,
+    compiled,
+    new_id,
+)
+from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
 from lmc.runtime.server.jobs import Answered, ClientLane, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
@@ -23,26 +43,6 @@ from lmc.runtime.server.prompts import ChatTurn
 from lmc.runtime.server.streams import EventStream, data, while_connected
 
 router = APIRouter()
-
-
-class TextBlock(BaseModel):
-    """A block of a content: text."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-
-    type: Literal["text"]
-    text: str
-    cache_control: dict[str, Any] | None = None
-    citations: None = None
-
-
-class MessageParam(BaseModel):
-    """A message of the conversation."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-
-    role: Literal["user", "assistant"]
-    content: str | list[TextBlock]
 
 
 class JsonFormat(BaseModel):
@@ -77,24 +77,31 @@ class Conversation(Parameters):
     NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {
         "thinking": ({"type": "disabled"},),
         "speed": ("standard",),
-        "tools": ([],),
-        "tool_choice": ({"type": "auto"}, {"type": "none"}),
     }
 
     model: str
     messages: list[MessageParam] = Field(min_length=1)
     system: str | list[TextBlock] | None = None
     output_config: OutputConfig | None = None
+    tools: list[MessageTool] | None = Field(default=None, max_length=MOST_TOOLS)
+    tool_choice: ToolChoiceParam | None = None
+
+    @property
+    def use(self) -> ToolUse:
+        """The tools of the conversation. Raises ``ApiError``."""
+        return tool_use(self.tools, self.tool_choice)
 
     def prompts(self, model: Model) -> list[tuple[int, ...]]:
         """Return the prompt, as the only one. A final message of the assistant is continued."""
         check_model(model, self.model)
-        system = _text(self.system or "")
-        turns = [ChatTurn(each.role, _text(each.content)) for each in self.messages]
+        system = text_of(self.system or "")
+        turns = turns_of(self.messages)
         if system:
             turns.insert(0, ChatTurn("system", system))
+        if turns[-1].calls:
+            raise refused("messages", "the final message has calls without results")
         try:
-            return [model.prompts.chat(turns, goes_on=turns[-1].role == "assistant")]
+            return [model.prompts.chat(turns, goes_on=turns[-1].role == "assistant", tools=self.use.tools)]
         except Exception as error:
             raise error_of(error, "messages") from error
 
@@ -111,12 +118,15 @@ class MessagesRequest(Conversation):
 
     async def answer(self, model: Model, lane: ClientLane) -> Answered:
         """Return the whole answer. Raises ``ApiError``."""
-        found = await _generated(model, await self.job(model, lane), self.max_tokens)
-        content = [{"type": "text", "text": found.text}] if found.text else []
-        return Answered(_message(model, content, usage_of(found), found), [found])
+        job, output = await self.job(model, lane)
+        found = await _generated(model, job, self.max_tokens)
+        text, calls = output.read(found.text, "toolu_")
+        content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+        content += [_block(call.id, call.name, json.loads(call.arguments)) for call in calls]
+        return Answered(_message(model, content, usage_of(found), _stop(found, has_calls=bool(calls))), [found])
 
-    async def job(self, model: Model, lane: ClientLane) -> GenerationJob:
-        """Return what the engine has to do. Raises ``ApiError``."""
+    async def job(self, model: Model, lane: ClientLane) -> tuple[GenerationJob, OutputFormat]:
+        """Return what the engine has to do, and the format of its output. Raises ``ApiError``."""
         (prompt,) = self.prompts(model)
         sampling = sampling_of(
             max_tokens=max(self.max_tokens, 1),
@@ -126,18 +136,21 @@ class MessagesRequest(Conversation):
             stop=self.stop_sequences,
             vocabulary_size=model.tokenizer.vocabulary_size,
         )
-        constraint: TokenConstraint | None = None
-        if self.output_config is not None and self.output_config.format is not None:
-            constraint = await model.constraint("output_config.format", "schema", self.output_config.format.definition)
-        return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane, constraint)
+        form = None if self.output_config is None else self.output_config.format
+        output, constraint = OutputFormat(), None
+        if self.use.tools:
+            output, constraint = await compiled(model, self.use, None if form is None else form.definition)
+        elif form is not None:
+            constraint = await model.constraint("output_config.format", "schema", form.definition)
+        return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane, constraint), output
 
 
-def _text(content: str | list[TextBlock]) -> str:
-    return content if isinstance(content, str) else "".join(block.text for block in content)
+def _block(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
 def _message(
-    model: Model, content: list[dict[str, Any]], usage: dict[str, Any], stop: Generation | None
+    model: Model, content: list[dict[str, Any]], usage: dict[str, Any], stop: dict[str, str | None]
 ) -> dict[str, Any]:
     return {
         "id": f"msg_{uuid.uuid4().hex}",
@@ -145,18 +158,20 @@ def _message(
         "role": "assistant",
         "model": model.name,
         "content": content,
-        "stop_reason": None if stop is None else _stop_reason(stop),
-        "stop_sequence": None if stop is None else _stop_sequence(stop),
+        **stop,
         "usage": usage,
     }
 
 
-def _stop_reason(found: Generation) -> str:
-    return {"eos": "end_turn", "length": "max_tokens", "stop": "stop_sequence"}[found.finish_reason]
+def _stop(found: Generation, *, has_calls: bool) -> dict[str, str | None]:
+    reason = {"eos": "end_turn", "length": "max_tokens", "stop": "stop_sequence"}[found.finish_reason]
+    if has_calls and found.finish_reason != "length":
+        reason = "tool_use"
+    matched = found.matched_stop if isinstance(found.matched_stop, str) else None
+    return {"stop_reason": reason, "stop_sequence": matched}
 
 
-def _stop_sequence(found: Generation) -> str | None:
-    return found.matched_stop if isinstance(found.matched_stop, str) else None
+_NO_STOP: dict[str, str | None] = {"stop_reason": None, "stop_sequence": None}
 
 
 @router.post("/v1/messages")
@@ -164,8 +179,8 @@ async def create_message(request: Request, body: MessagesRequest) -> Response:
     """Continue a conversation."""
     model = model_of(request)
     if body.stream:
-        job = await body.job(model, lane_of(request))
-        return await EventStream.open(request, _events(request, model, job, body.max_tokens), failed)
+        job, output = await body.job(model, lane_of(request))
+        return await EventStream.open(request, _events(request, model, job, output, body.max_tokens), failed)
     answered = await while_connected(request, body.answer(model, lane_of(request)))
     note_usage(request, answered.found)
     return JSONResponse(answered.content)
@@ -186,32 +201,74 @@ async def _generated(model: Model, job: GenerationJob, max_tokens: int) -> Gener
     return found
 
 
-async def _events(request: Request, model: Model, job: GenerationJob, max_tokens: int) -> AsyncIterator[bytes]:
+class _Blocks:
+    """Makes the events of the blocks of a message: one of text, and one for each call."""
+
+    def __init__(self) -> None:
+        self.count = self.calls = 0
+        self._open: str | None = None
+
+    def of(self, piece: Piece) -> list[bytes]:
+        """Return the events of some more of the output."""
+        match piece:
+            case TextPiece():
+                begun = self._begin({"type": "text", "text": ""}) if self._open != "text" else []
+                return [*begun, self._delta({"type": "text_delta", "text": piece.text})]
+            case CallStart():
+                self.calls += 1
+                return self._begin(_block(new_id("toolu_"), piece.name, {}))
+            case ArgumentsPiece():
+                return [self._delta({"type": "input_json_delta", "partial_json": piece.text})]
+
+    def end(self) -> list[bytes]:
+        """Return the end of the open block, if there is one."""
+        if self._open is None:
+            return []
+        self._open = None
+        self.count += 1
+        return [_event("content_block_stop", index=self.count - 1)]
+
+    def _begin(self, block: dict[str, Any]) -> list[bytes]:
+        ended = self.end()
+        self._open = block["type"]
+        return [*ended, _event("content_block_start", index=self.count, content_block=block)]
+
+    def _delta(self, delta: dict[str, Any]) -> bytes:
+        return _event("content_block_delta", index=self.count, delta=delta)
+
+
+def _event(name: str, **content: Any) -> bytes:
+    return data({"type": name, **content}, name)
+
+
+async def _events(
+    request: Request, model: Model, job: GenerationJob, output: OutputFormat, max_tokens: int
+) -> AsyncIterator[bytes]:
     """Yield the named events of a message."""
-    events = model.stream(job)
-    found: Generation | None = None
-    begun = False
     # The part of the prompt that was in the cache is known at the end only; then all counts are given again.
     usage = {"input_tokens": len(job.prompt), "output_tokens": 0}
-    start = data({"type": "message_start", "message": _message(model, [], usage, None)}, "message_start")
+    start = _event("message_start", message=_message(model, [], usage, _NO_STOP))
+    found: Generation | None = None
+    blocks = _Blocks()
     if max_tokens == 0:
         found = await _generated(model, job, 0)
         yield start
     else:
-        async for event in events:
-            if not begun:
-                begun = True
+        reader = output.reader()
+        has_begun = False
+        async for event in model.stream(job):
+            if not has_begun:
+                has_begun = True
                 yield start
-                block = {"type": "text", "text": ""}
-                yield data({"type": "content_block_start", "index": 0, "content_block": block}, "content_block_start")
-            if isinstance(event.content, TokenDelta):
-                delta = {"type": "text_delta", "text": event.content.text}
-                yield data({"type": "content_block_delta", "index": 0, "delta": delta}, "content_block_delta")
-            else:
+            if isinstance(event.content, Generation):
                 found = event.content
-        yield data({"type": "content_block_stop", "index": 0}, "content_block_stop")
+            text = event.content.text if isinstance(event.content, TokenDelta) else ""
+            for piece in reader.read(text, is_last=found is not None):
+                for each in blocks.of(piece):
+                    yield each
+        for each in blocks.end():
+            yield each
     assert found is not None, "a stream ends with its result"
     note_usage(request, [found])
-    delta = {"stop_reason": _stop_reason(found), "stop_sequence": _stop_sequence(found)}
-    yield data({"type": "message_delta", "delta": delta, "usage": usage_of(found)}, "message_delta")
-    yield data({"type": "message_stop"}, "message_stop")
+    yield _event("message_delta", delta=_stop(found, has_calls=blocks.calls > 0), usage=usage_of(found))
+    yield _event("message_stop")

@@ -11,12 +11,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from lmc.ir.engine.protocol import Generation, TokenDelta
+from lmc.ir.tokens.tool_text import ChatCall
+from lmc.runtime.server.calls import MOST_TOOLS, OutputFormat, TextPiece, ToolUse
 from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
 from lmc.runtime.server.jobs import Answered, ClientLane, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Sampled, check_model
 from lmc.runtime.server.openai.form import FINISH, chat_logprobs, failed, usage_of
+from lmc.runtime.server.openai.tools import CallDeltas, CallParam, ChatTool, ChatToolChoice, output_format, tool_use
 from lmc.runtime.server.parameters import MOST_LOGPROBS
 from lmc.runtime.server.prompts import ChatTurn
 from lmc.runtime.server.streams import DONE, EventStream, data, while_connected
@@ -40,20 +43,44 @@ class ChatMessage(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[TextPart] | None = None
+    tool_calls: list[CallParam] | None = None
+    tool_call_id: str | None = None
     name: None = None
     refusal: None = None
     annotations: None = None
     audio: None = None
     function_call: None = None
-    tool_calls: None = None
 
     @property
-    def message(self) -> ChatTurn:
-        """The message with its whole text."""
-        text = self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
-        return ChatTurn(_ROLES.get(self.role, self.role), text)
+    def text(self) -> str:
+        """The whole text."""
+        if self.content is None:
+            if self.role != "assistant" or not self.tool_calls:
+                raise refused("messages", f"a message of {self.role} has no content")
+            return ""
+        return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
+
+
+def turns_of(messages: Sequence[ChatMessage]) -> list[ChatTurn]:
+    """Return the turns of a conversation. Raises ``ApiError`` for calls and results that are out of place."""
+    turns: list[ChatTurn] = []
+    calls: dict[str, ChatCall] = {}
+    for message in messages:
+        if message.tool_calls and message.role != "assistant":
+            raise refused("messages", f"a message of {message.role} has tool_calls")
+        made = tuple(each.call for each in message.tool_calls or ())
+        calls.update((call.id, call) for call in made)
+        answered = None
+        if message.role == "tool":
+            answered = calls.get(message.tool_call_id or "")
+            if answered is None:
+                raise refused("messages", f"there is no call {message.tool_call_id!r} before its result")
+        elif message.tool_call_id is not None:
+            raise refused("messages", f"a message of {message.role} has a tool_call_id")
+        turns.append(ChatTurn(_ROLES.get(message.role, message.role), message.text, made, answered))
+    return turns
 
 
 class ChatRequest(Sampled):
@@ -74,9 +101,6 @@ class ChatRequest(Sampled):
     )
     NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {
         "modalities": (["text"],),
-        "tools": ([],),
-        "tool_choice": ("none", "auto"),
-        "parallel_tool_calls": (True, False),
     }
 
     messages: list[ChatMessage] = Field(min_length=1)
@@ -86,20 +110,30 @@ class ChatRequest(Sampled):
     top_logprobs: int | None = Field(default=None, ge=0, le=MOST_LOGPROBS)
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
+    tools: list[ChatTool] | None = Field(default=None, max_length=MOST_TOOLS)
+    tool_choice: ChatToolChoice | None = None
+    parallel_tool_calls: bool | None = None
 
-    async def job(self, model: Model, lane: ClientLane) -> GenerationJob:
-        """Return what the engine has to do. Raises ``ApiError``."""
+    async def job(self, model: Model, lane: ClientLane) -> tuple[GenerationJob, OutputFormat]:
+        """Return what the engine has to do, and the format of its outputs. Raises ``ApiError``."""
         (prompt,) = self.prompts(model)
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         logprobs = (self.top_logprobs or 0) if self.logprobs else None
         sampling = self.sampling(model, most, len(prompt), logprobs)
         seeds = seeds_of(model.seed(self.seed), self.n or 1)
-        return GenerationJob(prompt, sampling, seeds, lane, await self.constraint(model))
+        output, constraint = await output_format(model, self.use, self.restriction())
+        return GenerationJob(prompt, sampling, seeds, lane, constraint), output
 
     async def answer(self, model: Model, lane: ClientLane) -> Answered:
         """Return the whole answer. Raises ``ApiError``."""
-        found = await model.generate(await self.job(model, lane))
-        return Answered({**_head(model), "choices": _choices(model, found), "usage": usage_of(found)}, found)
+        job, output = await self.job(model, lane)
+        found = await model.generate(job)
+        return Answered({**_head(model), "choices": _choices(model, output, found), "usage": usage_of(found)}, found)
+
+    @property
+    def use(self) -> ToolUse:
+        """The tools of the conversation. Raises ``ApiError``."""
+        return tool_use(self.tools, self.tool_choice, is_parallel=self.parallel_tool_calls is not False)
 
     def prompts(self, model: Model) -> list[tuple[int, ...]]:
         """Return the prompt, as the only one. Raises ``ApiError``."""
@@ -113,8 +147,11 @@ class ChatRequest(Sampled):
             raise refused("continue_final_message", "add_generation_prompt is given too")
         if not goes_on and self.add_generation_prompt is False:
             raise refused("add_generation_prompt", "an answer needs one, unless it continues the final message")
+        turns, tools = turns_of(self.messages), self.use.tools
+        if goes_on and (turns[-1].calls or turns[-1].answered):
+            raise refused("continue_final_message", "the final message has calls, or is the result of one")
         try:
-            return [model.prompts.chat([each.message for each in self.messages], goes_on=goes_on)]
+            return [model.prompts.chat(turns, goes_on=goes_on, tools=tools)]
         except Exception as error:
             raise error_of(error, "messages") from error
 
@@ -124,10 +161,11 @@ async def chat_completions(request: Request, body: ChatRequest) -> Response:
     """Continue a conversation."""
     model = model_of(request)
     if body.stream:
-        job = await body.job(model, lane_of(request))
+        job, output = await body.job(model, lane_of(request))
         head = {**_head(model), "object": "chat.completion.chunk"}
         wants_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-        return await EventStream.open(request, _events(request, model, job, head, wants_usage=wants_usage), failed)
+        events = _events(request, model, job, output, head, wants_usage=wants_usage)
+        return await EventStream.open(request, events, failed)
     answered = await while_connected(request, body.answer(model, lane_of(request)))
     note_usage(request, answered.found)
     return JSONResponse(answered.content)
@@ -142,22 +180,42 @@ def _head(model: Model) -> dict[str, Any]:
     }
 
 
-def _choices(model: Model, found: Sequence[Generation]) -> list[dict[str, Any]]:
-    return [
-        {
-            "index": index,
-            "message": {"role": "assistant", "content": each.text, "refusal": None},
-            "logprobs": None if each.logprobs is None else chat_logprobs(each.logprobs, model.texts),
-            "finish_reason": FINISH[each.finish_reason],
-        }
-        for index, each in enumerate(found)
-    ]
+def _choices(model: Model, output: OutputFormat, found: Sequence[Generation]) -> list[dict[str, Any]]:
+    choices: list[dict[str, Any]] = []
+    for index, each in enumerate(found):
+        text, calls = output.read(each.text, "call_")
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if calls:
+            message["content"] = text or None
+            message["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in calls
+            ]
+        choices.append(
+            {
+                "index": index,
+                "message": message,
+                "logprobs": None if each.logprobs is None else chat_logprobs(each.logprobs, model.texts),
+                "finish_reason": _finish(each, has_calls=bool(calls)),
+            }
+        )
+    return choices
+
+
+def _finish(found: Generation, *, has_calls: bool) -> str:
+    return "tool_calls" if has_calls and found.finish_reason != "length" else FINISH[found.finish_reason]
 
 
 async def _events(
-    request: Request, model: Model, job: GenerationJob, head: dict[str, Any], *, wants_usage: bool
+    request: Request,
+    model: Model,
+    job: GenerationJob,
+    output: OutputFormat,
+    head: dict[str, Any],
+    *,
+    wants_usage: bool,
 ) -> AsyncIterator[bytes]:
-    """Yield the chunks of a stream: the role of each choice, its text, its end, and the usage if that is wanted."""
+    """Yield the chunks of a stream: the role of each choice, its text and calls, its end, and the usage if wanted."""
     usage: dict[str, Any] = {"usage": None} if wants_usage else {}
     scored = job.sampling.logprobs is not None
 
@@ -167,22 +225,29 @@ async def _events(
 
     begun: set[int] = set()
     sent = [0] * len(job.seeds)
+    readers = [output.reader() for _ in job.seeds]
+    calls = [CallDeltas() for _ in job.seeds]
     found: dict[int, Generation] = {}
     async for event in model.stream(job):
         index, content = event.choice, event.content
         if index not in begun:
             begun.add(index)
-            yield chunk(index, {"role": "assistant", "content": "", "refusal": None})
+            yield chunk(index, {"role": "assistant", "content": "" if output.syntax is None else None, "refusal": None})
         if isinstance(content, TokenDelta):
             sent[index] += len(content.token_ids)
-            logprobs = chat_logprobs(content.logprobs, model.texts) if scored else None
-            yield chunk(index, {"content": content.text}, logprobs=logprobs)
-            continue
-        found[index] = content
-        rest = (content.logprobs or ())[sent[index] :]
-        if rest:
-            yield chunk(index, {"content": ""}, logprobs=chat_logprobs(rest, model.texts))
-        yield chunk(index, {}, FINISH[content.finish_reason])
+            entries, text = content.logprobs, content.text
+        else:
+            found[index] = content
+            entries, text = (content.logprobs or ())[sent[index] :], ""
+        logprobs = chat_logprobs(entries, model.texts) if scored and entries else None
+        for piece in readers[index].read(text, is_last=index in found):
+            delta = {"content": piece.text} if isinstance(piece, TextPiece) else calls[index].of(piece)
+            yield chunk(index, delta, logprobs=logprobs)
+            logprobs = None
+        if logprobs is not None:
+            yield chunk(index, {"content": ""}, logprobs=logprobs)
+        if index in found:
+            yield chunk(index, {}, _finish(found[index], has_calls=bool(calls[index].count)))
     note_usage(request, list(found.values()))
     if wants_usage:
         yield data({**head, "choices": [], "usage": usage_of([found[index] for index in sorted(found)])})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -49,6 +49,15 @@ class ResponseFormat(BaseModel):
                 raise refused("response_format", "json_schema is missing")
             return self.json_schema.definition
         return {"type": "object"} if self.type == "json_object" else None
+
+
+class Restriction(NamedTuple):
+    """A parameter that restricts the output; the rest is as in ``Model.constraint``."""
+
+    parameter: str
+    kind: str
+    definition: Any
+    whitespace: Whitespace | None
 
 
 class Sampled(Parameters):
@@ -100,14 +109,19 @@ class Sampled(Parameters):
 
     async def constraint(self, model: Model) -> TokenConstraint | None:
         """Compile what restricts the output. Raises ``ApiError`` where two parameters do."""
+        found = self.restriction()
+        return await model.constraint(*found) if found else None
+
+    def restriction(self) -> Restriction | None:
+        """Return what restricts the output. Raises ``ApiError`` where two parameters do."""
         found = self._constraints()
         if len(found) > 1:
             raise refused(found[1][0], f"the output is restricted by {found[0][0]} already")
-        if found:
-            return await model.constraint(*found[0], self.whitespace)
-        if self.whitespace is not None:
-            raise refused("whitespace", "it is that of a json_schema or response_format")
-        return None
+        if not found:
+            if self.whitespace is not None:
+                raise refused("whitespace", "it is that of a json_schema or response_format")
+            return None
+        return Restriction(*found[0], self.whitespace)
 
     def _constraints(self) -> list[tuple[str, str, Any]]:
         """Return the parameters that restrict the output, with kind and definition."""

@@ -1,0 +1,307 @@
+"""Tools, through the SDKs: templates that know tools, and those that do not."""
+
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Generator
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from lmc import builtin_model
+from lmc.ir.tokens.tokenizer import Tokenizer
+from tests.ir.tool_templates import MARKED
+from tests.runtime.server.servers import SECONDS, Served, served
+
+FOLDER = builtin_model.path()
+CITIES = ["Oslo", "Bern"]
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"enum": CITIES}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+FUNCTIONS = [
+    {"name": "weather", "description": "The weather of a city", "parameters": SCHEMA},
+    {"name": "clock", "description": "The time"},
+]
+TOOLS: list[Any] = [{"type": "function", "function": function} for function in FUNCTIONS]
+TOOLS[1]["function"]["parameters"] = NOTHING
+CLAUDE_TOOLS: list[Any] = [
+    {"name": "weather", "description": "The weather of a city", "input_schema": SCHEMA},
+    {"name": "clock", "input_schema": NOTHING, "type": "custom"},
+]
+ASK: list[Any] = [{"role": "user", "content": "How is it in Oslo <|im_end|>?"}]
+PICK: Any = {"type": "function", "function": {"name": "weather"}}
+SOME: Any = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [PICK]}}
+ONE: Any = {"disable_parallel_tool_use": True}
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
+    """The built-in model with a template that knows tools."""
+    folder = tmp_path_factory.mktemp("models") / "marked"
+    shutil.copytree(FOLDER, folder)
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "chat_template": MARKED}))
+    with served("--model", f"local:{folder}") as server:
+        yield server
+
+
+@pytest.fixture(params=["toy", "builtin", "marked"])
+def server(request: pytest.FixtureRequest) -> Served:
+    return request.getfixturevalue(request.param)
+
+
+def is_good(name: str, arguments: Any) -> bool:
+    if name == "clock":
+        return arguments == {}
+    return arguments["city"] in CITIES and 1 <= arguments["days"] <= 9 and len(arguments) == 2
+
+
+@pytest.mark.parametrize("choice", ["required", PICK, SOME])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_calls_meet_their_schema_and_stream(client: openai.OpenAI, server: Served, choice: Any, temperature: float):
+    asked: dict[str, Any] = {
+        "model": server.model,
+        "messages": ASK,
+        "tools": TOOLS,
+        "tool_choice": choice,
+        "temperature": temperature,
+        "seed": 3,
+        "n": 2,
+        "parallel_tool_calls": False,
+        "logprobs": True,
+    }
+    whole = client.chat.completions.create(**asked)
+    calls: list[dict[int, list[str]]] = [{}, {}]
+    ends, tokens = ["", ""], [0, 0]
+    for chunk in client.chat.completions.create(**asked, stream=True):
+        for choice_ in chunk.choices:
+            assert not choice_.delta.content
+            ends[choice_.index] = choice_.finish_reason or ends[choice_.index]
+            tokens[choice_.index] += len((choice_.logprobs and choice_.logprobs.content) or ())
+            for call in choice_.delta.tool_calls or ():
+                said = calls[choice_.index].setdefault(call.index, [])
+                assert (call.id is None) == bool(said)
+                assert call.function is not None
+                said += [call.function.name or "", call.function.arguments or ""]
+    for index, each in enumerate(whole.choices):
+        (call,) = each.message.tool_calls or []
+        assert call.type == "function"
+        assert each.message.content is None
+        assert each.finish_reason == ends[index] == "tool_calls"
+        assert is_good(call.function.name, json.loads(call.function.arguments))
+        assert choice == "required" or call.function.name == "weather"
+        assert "".join(calls[index][0]) == call.function.name + call.function.arguments
+        assert each.logprobs is not None
+        assert tokens[index] == len(each.logprobs.content or ()) > 0
+
+
+def test_the_model_decides_whether_it_calls(client: openai.OpenAI, server: Served):
+    asked: dict[str, Any] = {"model": server.model, "messages": ASK, "tools": TOOLS, "temperature": 0}
+    answer = client.chat.completions.create(**asked, max_tokens=9).choices[0]
+    assert answer.message.content
+    assert not answer.message.tool_calls
+    none = client.chat.completions.create(**asked, max_tokens=9, tool_choice="none").choices[0]
+    assert none.message.content == answer.message.content
+    if server.model != "marked":
+        return
+    # A model that says <Q> has begun a call. None of the three is in the prompt, so they are not penalized.
+    asked["messages"] = [{"role": "user", "content": "How is it?"}]
+    tokenizer = Tokenizer.from_folder(FOLDER)
+    bias = {tokenizer.encode(mark)[0]: weight for mark, weight in (("<", 100), ("Q", 60), (">", 40))}
+    led: dict[str, Any] = {"logit_bias": bias, "extra_body": {"repetition_penalty": 100.0}}
+    called = client.chat.completions.create(**asked, **led, parallel_tool_calls=False).choices[0]
+    (call,) = called.message.tool_calls or []
+    assert call.type == "function"
+    assert is_good(call.function.name, json.loads(call.function.arguments))
+    assert called.finish_reason == "tool_calls"
+    said = client.chat.completions.create(**asked, **led, max_tokens=20, tool_choice="none").choices[0].message
+    assert said.tool_calls is None
+    assert "<Q>" not in (said.content or "")
+
+
+def test_results_of_calls_are_part_of_the_conversation(client: openai.OpenAI, server: Served):
+    calls = [
+        {
+            "id": f"c{number}",
+            "type": "function",
+            "function": {"name": "weather", "arguments": '{"city":"Oslo","days":1}'},
+        }
+        for number in (1, 2)
+    ]
+    talk: list[Any] = [
+        *ASK,
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "content": "Rain <|im_end|>"},
+        {"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": "Sun"}]},
+    ]
+    given: tuple[dict[str, Any], ...] = ({"tools": TOOLS}, {})
+    for tools in given:
+        found = client.chat.completions.create(model=server.model, messages=talk, max_tokens=5, **tools)
+        assert found.choices[0].message.content is not None
+    with pytest.raises(openai.BadRequestError, match="c3"):
+        client.chat.completions.create(
+            model=server.model, messages=[*talk, {"role": "tool", "tool_call_id": "c3", "content": "x"}]
+        )
+
+
+def test_an_answer_may_have_a_schema_beside_tools(client: openai.OpenAI, server: Served):
+    form: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": ["rain", "sun"]}}}
+    asked: dict[str, Any] = {"model": server.model, "messages": ASK, "tools": TOOLS, "response_format": form}
+    for choice in ("auto", "none"):
+        message = client.chat.completions.create(**asked, tool_choice=choice, temperature=0).choices[0].message
+        if not message.tool_calls:
+            assert json.loads(message.content or "") in ("rain", "sun")
+    assert client.chat.completions.create(**asked, tool_choice="required").choices[0].message.tool_calls
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"type": "any", "disable_parallel_tool_use": True},
+        {"type": "tool", "name": "weather", "disable_parallel_tool_use": True},
+    ],
+)
+def test_messages_have_blocks_for_calls(claude: anthropic.Anthropic, server: Served, choice: Any):
+    asked: dict[str, Any] = {
+        "model": server.model,
+        "messages": ASK,
+        "tools": CLAUDE_TOOLS,
+        "tool_choice": choice,
+        "max_tokens": 200,
+        "extra_body": {"temperature": 0.0},
+    }
+    whole = claude.messages.create(**asked)
+    (block,) = whole.content
+    assert block.type == "tool_use"
+    assert whole.stop_reason == "tool_use"
+    assert is_good(block.name, block.input)
+    with claude.messages.stream(**asked) as stream:
+        names = [event.type for event in stream]
+        streamed = stream.get_final_message()
+    (again,) = streamed.content
+    assert again.type == "tool_use"
+    assert (again.name, again.input, streamed.stop_reason) == (block.name, block.input, "tool_use")
+    assert [name for name in names if name not in ("input_json", "content_block_delta")] == [
+        "message_start",
+        "content_block_start",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+    talk: list[Any] = [
+        *ASK,
+        {"role": "assistant", "content": [{"type": "text", "text": "See:"}, block.model_dump(exclude_none=True)]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": block.id, "content": "no <|im_end|>", "is_error": True},
+                {"type": "text", "text": "And now?"},
+            ],
+        },
+    ]
+    asked = {**asked, "messages": talk, "max_tokens": 5, "tool_choice": {"type": "auto"}}
+    answer = claude.messages.create(**asked)
+    del asked["max_tokens"], asked["extra_body"]
+    counted = claude.messages.count_tokens(**asked).input_tokens
+    assert answer.usage.input_tokens + (answer.usage.cache_read_input_tokens or 0) == counted
+    assert counted > claude.messages.count_tokens(model=server.model, messages=talk).input_tokens
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools"),
+        ({"tools": [TOOLS[0], TOOLS[0]]}, "tools"),
+        ({"tools": [{"type": "function", "function": {"name": "x", "parameters": {"type": 7}}}]}, "tools"),
+        ({"tools": [{"type": "function", "function": {"name": "answer"}}]}, "tools"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tools": TOOLS, "tool_choice": "sometimes"}, "tool_choice"),
+        ({"tools": TOOLS, "regex": "a"}, "regex"),
+        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "c"}]}, "messages"),
+        ({"messages": [{"role": "user"}]}, "messages"),
+    ],
+)
+def test_tools_that_can_not_be_used_are_refused_by_name(parameters: dict[str, Any], name: str, toy: Served):
+    answer = toy.post("/v1/chat/completions", {"model": "toy", "messages": ASK, **parameters})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"].startswith(name)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "word"),
+    [
+        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools"),
+        ({"tools": [{**CLAUDE_TOOLS[0], "defer_loading": True}]}, "defer_loading"),
+        ({"tools": CLAUDE_TOOLS, "tool_choice": {"type": "tool"}}, "tool_choice"),
+        ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x"}]}]}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "messages"),
+    ],
+)
+def test_anthropics_tools_that_can_not_be_used_are_refused_by_name(parameters: dict[str, Any], word: str, toy: Served):
+    answer = toy.post("/v1/messages", {"model": "toy", "max_tokens": 5, "messages": ASK, **parameters})
+    assert answer.status_code == 400
+    assert word in answer.json()["error"]["message"]
+
+
+def bombs() -> Generator[Any]:
+    """Tools that are too many, or whose schemas are too large to be compiled."""
+    yield [{"type": "function", "function": {"name": f"t{number}", "parameters": SCHEMA}} for number in range(10_000)]
+    wide = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(50_000)}}
+    yield [{"type": "function", "function": {"name": "t", "parameters": wide}}]
+    for pattern in ("^(.*a.{60}|.*b.{59}c)$", "^((a{1,99}b{0,99}){1,99}c?){1,99}$"):
+        deep = {"type": "object", "properties": {"p": {"type": "string", "pattern": pattern, "minLength": 70}}}
+        yield [{"type": "function", "function": {"name": "t", "parameters": deep}}]
+    level: Any = {"type": "object"}
+    for _ in range(200):
+        level = {"type": "array", "items": level}
+    yield [{"type": "function", "function": {"name": "t", "parameters": {"type": "object", "not": level}}}]
+
+
+def test_bombs_hold_up_no_stream(builtin: Served):
+    client = openai.OpenAI(base_url=f"{builtin.url}/v1", api_key="none", timeout=SECONDS)
+    gaps: list[float] = []
+    bodies = [{"model": builtin.model, "messages": ASK, "tools": tools} for tools in bombs()]
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.is_set():
+            last = time.perf_counter()
+            for _ in client.chat.completions.create(
+                model=builtin.model, messages=ASK, stream=True, max_tokens=300, extra_body={"min_tokens": 300}
+            ):
+                now = time.perf_counter()
+                gaps.append(now - last)
+                last = now
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    time.sleep(1)
+    quiet = max(gaps)
+    try:
+        for body in bodies:
+            started = time.perf_counter()
+            answer = builtin.post("/v1/chat/completions", body)
+            seconds = time.perf_counter() - started
+            assert (answer.status_code, answer.json()["error"]["param"]) == (400, "tools")
+            assert seconds < _slowness(), answer.text
+    finally:
+        is_over.set()
+        watching.join()
+    assert len(gaps) > 100
+    assert max(gaps) < max(0.25 * _slowness(), 3 * quiet)
+
+
+def _slowness() -> float:
+    """Return a factor for times on a machine that does other things too; 1 where no process waits for a core."""
+    shared = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return 2 * shared if shared > 1 else 1.0
