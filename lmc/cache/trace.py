@@ -25,10 +25,17 @@ MAX_TOKENS = 2**27  # of all prompts and outputs together
 MAX_TOKEN = 2**31 - 1
 MAX_SECONDS = 1e9
 MAX_PRIORITY = 1000
+_LONG = 64
+"""An output that may be longer is taken to be half as long as it may, where no profile says more."""
 
 _REQUIRED = ("id", "tokens", "output")
 _OPTIONAL = ("after", "arrival", "instance", "known", "expected", "priority")
 _EXAMPLE = '{"id": "a", "tokens": [1, 2, 3], "output": 40, "after": [], "arrival": 0.0}'
+
+
+def likely_length(max_tokens: int) -> int:
+    """Return the length of an output of which only the limit is known."""
+    return max_tokens if max_tokens <= _LONG else max_tokens // 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)

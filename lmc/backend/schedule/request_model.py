@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lmc.backend.plan import Plan
+from lmc.cache.trace import likely_length
 from lmc.ir.analysis.ordering import uses
 from lmc.ir.core import Block, Op, Value
 from lmc.ir.dialects.core_ops import BeginOp, ContextOp, ExtendOp, SampleOp, SamplingOp, SelectOp
@@ -14,8 +15,6 @@ from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.dialects.section_ops import SectionsOp
 from lmc.ir.types import CTX
 
-_LONG = 64
-"""An output that may be longer is taken to be half as long as it may, where no profile says more."""
 _UNKNOWN = 16
 """Tokens of an unknown text, of a tool for one."""
 
@@ -211,6 +210,4 @@ def _output(op: SamplingOp | SelectOp, longest: bool) -> int:
         return 0
     if op.expected_tokens is not None:
         return max(op.expected_tokens, 1)
-    if longest or op.max_tokens <= _LONG:
-        return op.max_tokens
-    return max(op.max_tokens // 2, op.min_tokens)
+    return op.max_tokens if longest else max(likely_length(op.max_tokens), op.min_tokens)

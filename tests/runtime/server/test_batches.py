@@ -290,3 +290,30 @@ def test_a_batch_that_is_cancelled_keeps_what_is_finished(builtin: Served):
     with pytest.raises(openai.NotFoundError):
         client.files.content(batch.output_file_id)
     assert rows_of(client, batch.error_file_id) == left
+
+
+def test_other_requests_are_answered_beside_a_batch(builtin: Served):
+    """Few lines of the batch end while another request is answered: it does not wait for those that have not begun."""
+    client = openai.OpenAI(base_url=f"{builtin.url}/v1", api_key="none", timeout=SECONDS)
+    lines = [line_of(str(number), body) for number, body in enumerate(chats(builtin.model, 1000, max_tokens=40))]
+    made = client.batches.create(
+        completion_window="24h", endpoint="/v1/chat/completions", input_file_id=upload(client, lines)
+    )
+
+    def done() -> int:
+        counts = client.batches.retrieve(made.id).request_counts
+        assert counts is not None
+        assert counts.completed < 1000, "the batch is too small for this test"
+        return counts.completed
+
+    while not (before := done()):
+        time.sleep(0.01)
+    for _ in range(5):
+        client.chat.completions.create(
+            model=builtin.model, messages=[{"role": "user", "content": "And I?"}], max_tokens=4
+        )
+        after = done()
+        assert after - before <= 3 * 64
+        before = after
+    client.batches.cancel(made.id)
+    ended(client, made.id)

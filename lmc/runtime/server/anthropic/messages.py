@@ -116,6 +116,11 @@ class MessagesRequest(Conversation):
     top_p: float | None = None
     top_k: int | None = None
 
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens of an answer, as a batch plans it."""
+        return self.max_tokens
+
     async def answer(self, model: Model, lane: ClientLane) -> Answered:
         """Return the whole answer. Raises ``ApiError``."""
         job, output = await self.job(model, lane)

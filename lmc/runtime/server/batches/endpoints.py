@@ -32,6 +32,9 @@ _ENDINGS: dict[LineOutcome, tuple[str, str]] = {
 class BatchBody(Protocol):
     """The body of a request, which can be answered as a whole."""
 
+    @property
+    def most_tokens(self) -> int: ...
+
     def prompts(self, model: Model) -> list[tuple[int, ...]]: ...
 
     async def answer(self, model: Model, lane: ClientLane) -> Answered: ...

@@ -9,27 +9,42 @@ import numpy as np
 
 from lmc.cache.batch_order.ranks import Layout, ranks
 from lmc.cache.node import Tokens
-from lmc.cache.trace import TraceRequest
-
-_NONE = np.empty(0, np.int32)
+from lmc.cache.simulation.layouts import choose_layout
+from lmc.cache.simulation.report import Report
+from lmc.cache.simulation.simulator import coarse_trial
+from lmc.cache.trace import TraceRequest, likely_length
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedLine:
-    """A line and its prompts as token ids; a line without a prompt is invalid, and fails when it runs."""
+    """A line, its prompts as token ids, and the limit of its answer.
+
+    One without a prompt is invalid, and fails when it runs.
+    """
 
     number: int
-    prompts: tuple[Tokens, ...]
+    prompts: tuple[Tokens, ...] = ()
+    most_tokens: int = 1
 
 
-def in_order(lines: Sequence[PreparedLine]) -> list[PreparedLine]:
-    """Put lines whose prompts share a prefix beside each other."""
-    prompts = [(instance, each) for instance, line in enumerate(lines) for each in line.prompts or (_NONE,)]
-    requests = [
-        TraceRequest(number, prompt, _NONE, (), 0.0, instance, prompt.size, 0, 0, None)
-        for number, (instance, prompt) in enumerate(prompts)
-    ]
-    first: dict[int, int] = {}
-    for request, rank in zip(requests, ranks(requests, Layout()), strict=True):
-        first[request.instance] = min(rank, first.get(request.instance, rank))
-    return [lines[instance] for instance in sorted(first, key=lambda instance: first[instance])]
+def in_order(lines: Sequence[PreparedLine], kv_tokens: int | None, at_once: int) -> list[PreparedLine]:
+    """Put lines whose prompts share a prefix beside each other.
+
+    Where the pool is known, lines that read much and lines that write much are mixed if a simulation says that this is
+    faster, as in a batch of a program. Of a line with several prompts the first decides.
+    """
+    requests = [_request(number, line) for number, line in enumerate(lines)]
+
+    def trial(some: Sequence[TraceRequest], layout: Layout, scale: int) -> Report:
+        return coarse_trial(some, kv_tokens=kv_tokens or 1, batch=at_once, layout=layout, scale=scale)
+
+    is_tried = kv_tokens is not None and len(lines) > 1
+    layout = choose_layout(requests, trial, batch=at_once) if is_tried else Layout()
+    places = ranks(requests, layout)
+    return [lines[number] for number in sorted(range(len(lines)), key=places.__getitem__)]
+
+
+def _request(number: int, line: PreparedLine) -> TraceRequest:
+    prompt = line.prompts[0] if line.prompts else np.zeros(1, np.int32)
+    answer = np.broadcast_to(np.int32(-1), likely_length(line.most_tokens))
+    return TraceRequest(number, prompt, answer, (), 0.0, number, prompt.size, answer.size, 0, None)

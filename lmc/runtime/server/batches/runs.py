@@ -117,16 +117,19 @@ class BatchRuns:
         for start in range(0, len(numbers), _PREPARED):
             part = numbers[start : start + _PREPARED]
             found += await asyncio.to_thread(self._prepare, batch, endpoint, part)
-        return await asyncio.to_thread(in_order, found)
+        kv_tokens = self._model.engine.info.kv_tokens
+        return await asyncio.to_thread(in_order, found, kv_tokens, self._most_lines)
 
     def _prepare(self, batch: StoredBatch, endpoint: BatchEndpoint, numbers: Sequence[int]) -> list[PreparedLine]:
         found: list[PreparedLine] = []
+        longest = self._model.engine.info.context_length
         for number in numbers:
             try:
-                prompts = endpoint.parsed(self._store.request(batch.id, number)).prompts(self._model)
+                body = endpoint.parsed(self._store.request(batch.id, number))
+                prompts = tuple(np.array(each, np.int32) for each in body.prompts(self._model))
+                found.append(PreparedLine(number, prompts, min(max(body.most_tokens, 1), longest)))
             except Exception:  # its run says what is wrong with it
-                prompts = []
-            found.append(PreparedLine(number, tuple(np.array(each, np.int32) for each in prompts)))
+                found.append(PreparedLine(number))
         return found
 
     async def _work(

@@ -15,7 +15,7 @@ from lmc.ir.tokens.tool_text import ChatCall
 from lmc.runtime.server.calls import MOST_TOOLS, OutputFormat, TextPiece, ToolUse
 from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
-from lmc.runtime.server.jobs import Answered, ClientLane, GenerationJob, seeds_of
+from lmc.runtime.server.jobs import UNLIMITED, Answered, ClientLane, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Sampled, check_model
 from lmc.runtime.server.openai.form import FINISH, chat_logprobs, failed, usage_of
@@ -123,6 +123,11 @@ class ChatRequest(Sampled):
         seeds = seeds_of(model.seed(self.seed), self.n or 1)
         output, constraint = await output_format(model, self.use, self.restriction())
         return GenerationJob(prompt, sampling, seeds, lane, constraint), output
+
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens of an answer, as a batch plans it."""
+        return self.max_completion_tokens or self.max_tokens or UNLIMITED
 
     async def answer(self, model: Model, lane: ClientLane) -> Answered:
         """Return the whole answer. Raises ``ApiError``."""

@@ -69,6 +69,11 @@ class CompletionRequest(Sampled):
         ]
         return Completing(model, self, lane, prompts, jobs)
 
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens of an answer, as a batch plans it."""
+        return _DEFAULT_MAX_TOKENS if self.max_tokens is None else self.max_tokens
+
     async def answer(self, model: Model, lane: ClientLane) -> Answered:
         """Return the whole answer. Raises ``ApiError``."""
         found, choices = await (await self.work(model, lane)).results()
