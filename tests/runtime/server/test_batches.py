@@ -73,6 +73,10 @@ def test_files_are_kept_listed_and_deleted(client: openai.OpenAI):
     for ask in (client.files.retrieve, client.files.content, client.files.delete):
         with pytest.raises(openai.NotFoundError):
             ask(made.id)
+    with pytest.raises(openai.BadRequestError):  # else a client that follows pages would begin again
+        client.files.list(after=made.id)
+    with pytest.raises(openai.BadRequestError):
+        client.batches.list(after="batch_1")
 
 
 def test_a_batch_gives_what_single_requests_give(client: openai.OpenAI, server: Served):

@@ -140,14 +140,14 @@ class StateStore:
             return None if row is None else StoredFile(**json.loads(row[0]))
 
     def files(self, purpose: str | None, after: str | None, limit: int, *, newest_first: bool) -> list[StoredFile]:
-        """List files, those behind ``after``."""
+        """List files, those behind ``after``. Raises ``InputError`` where that is none."""
         with self._transaction() as database:
             _expire(database)
             start, sign = database.execute(_FILE_SERIAL, (after,)).fetchone(), -1 if newest_first else 1
             rows = database.execute(
                 "SELECT data FROM files WHERE (? IS NULL OR purpose = ?) AND (? IS NULL OR serial * ? > ? * ?)"
                 " ORDER BY serial * ? LIMIT ?",
-                (purpose, purpose, *_cursor(start, sign), sign, limit),
+                (purpose, purpose, *_cursor(after, start, sign), sign, limit),
             )
             return [StoredFile(**json.loads(row[0])) for row in rows]
 
@@ -195,14 +195,17 @@ class StateStore:
     def batches(
         self, protocol: str, limit: int, after: str | None = None, before: str | None = None
     ) -> list[StoredBatch]:
-        """List batches of a protocol, newest first: those behind ``after``, or those before ``before``."""
+        """List batches of a protocol, newest first: those behind ``after``, or those before ``before``.
+
+        Raises ``InputError`` where that is none.
+        """
         with self._transaction() as database:
             given, sign = (after, -1) if before is None else (before, 1)
             start = database.execute("SELECT serial FROM batches WHERE id = ?", (given,)).fetchone()
             rows = database.execute(
                 "SELECT data FROM batches WHERE protocol = ? AND (? IS NULL OR serial * ? > ? * ?)"
                 " ORDER BY serial * ? LIMIT ?",
-                (protocol, *_cursor(start, sign), sign, limit),
+                (protocol, *_cursor(given, start, sign), sign, limit),
             )
             found = [StoredBatch(**json.loads(row[0])) for row in rows]
             return found[::-sign]
@@ -364,8 +367,10 @@ def _update(database: sqlite3.Connection, batch: StoredBatch) -> None:
     )
 
 
-def _cursor(start: tuple[int] | None, sign: int) -> tuple[int | None, ...]:
-    """Return the parameters of a condition on serial numbers; without a start, all are behind it."""
+def _cursor(given: str | None, start: tuple[int] | None, sign: int) -> tuple[int | None, ...]:
+    """Return the parameters of a condition on serial numbers; where no start is given, all are behind it."""
+    if given is not None and start is None:
+        raise InputError(f"a list can't start at {given!r}", remedy="give an id of the list")
     number = None if start is None else start[0]
     return number, sign, number, sign
 
