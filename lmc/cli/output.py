@@ -161,9 +161,7 @@ def cannot_write(path: str, error: OSError) -> driver.UsageError:
 
 def target_spec(model: str | None) -> str | None:
     """Return the target of ``--model``: a path stands for ``local:PATH``."""
-    if model is None or model in ("builtin", "toy") or model.startswith(("local:", "hf:")):
-        return model
-    return f"local:{model}"
+    return None if model is None else driver.Target.spec_of(model)
 
 
 def _is_file(name: str, file: Path) -> bool:

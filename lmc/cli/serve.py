@@ -69,7 +69,7 @@ def serve_command(
         "device": device,
         "prefill_tokens": prefill_tokens,
     }
-    options = driver.api_server.ServeOptions(
+    options = driver.serve.ServeOptions(
         host,
         port,
         api_key_env,
@@ -82,7 +82,7 @@ def serve_command(
         state,
         tuple(programs or ()),
     )
-    driver.api_server.serve(given, options, _print_start)
+    driver.serve.serve(given, options, _print_start)
 
 
 def _print_start(url: str, name: str) -> None:

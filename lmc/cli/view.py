@@ -89,8 +89,8 @@ def view_command(
         "order_sections": order_sections,
     }
     room = driver.schedule.HOLDS_ALL if kv_tokens is None else kv_tokens
-    server = driver.serve.Server(
-        [driver.serve.ViewJob(name, given, fixed, data, timeline, room, batch) for name in files], port
+    server = driver.view_server.Server(
+        [driver.view_server.ViewJob(name, given, fixed, data, timeline, room, batch) for name in files], port
     )
     print_note(f"{', '.join(files)}: {server.url} (Ctrl-C ends it)")
     server.run()

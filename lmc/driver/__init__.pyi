@@ -1,12 +1,12 @@
 # The names of the driver that its clients use. lmc.driver loads the module of each on its first use.
 from .commands import (
-    api_server as api_server,
     grammar as grammar,
     opt as opt,
     schedule as schedule,
     serve as serve,
     simulate as simulate,
     view as view,
+    view_server as view_server,
 )
 from .compile import compiled as compiled
 from .saved import artifacts as artifacts

@@ -1,4 +1,4 @@
-"""Implementations of single commands: ``lmc grammar``, ``opt``, ``schedule``, ``simulate``."""
+"""Implementations of single commands: ``lmc grammar``, ``opt``, ``schedule``, ``serve``, ``simulate``, ``view``."""
 
 import lazy_loader
 

@@ -1,204 +1,128 @@
-"""The server of ``lmc view``: the pages of some files, on the loopback interface alone.
-
-Only the addresses of a table are answered, so no part of an address ever names a file. A page of another origin, or one
-whose host name was made to point here (DNS rebinding), gets nothing.
-"""
+"""``lmc serve``: the engine of a target over HTTP (``lmc.runtime.server``)."""
 
 from __future__ import annotations
 
-import errno
-import socketserver
-import sys
-from collections.abc import Callable, Iterator, Sequence
+import ipaddress
+import os
+import socket
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from lmc.driver.commands.recompile import ViewJob, start_server
-from lmc.driver.commands.view import kind_of
-from lmc.driver.commands.watch import State, Watched
+from lmc.driver.commands.cli_options import GivenOptions
+from lmc.driver.commands.hosting import host, load_programs
 from lmc.driver.errors import UsageError
-from lmc.report.page import ServedPage, index_page, live_page
+from lmc.driver.options import Options
+from lmc.driver.targets.defaults import resolve_target
+from lmc.driver.targets.registry import make_engine
 
-__all__ = ["Server", "ViewJob"]
+if TYPE_CHECKING:
+    from lmc.ir.engine.target import Target
 
-LOOPBACK = "127.0.0.1"
-BEAT_SECONDS = 15
-"""A stream says something at least so often, so that it ends with the page that listens."""
-HTTP_PORT = 80
-RETRY_MILLISECONDS = 500
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+PORT = 8000
+HOST = "127.0.0.1"
+_PACKAGES = ("fastapi", "prometheus_client", "python_multipart", "starlette", "uvicorn")
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True)
-class _Stream:
-    """The address at which a page listens for the views of a file."""
+class ServeOptions:
+    """Options of ``lmc serve``; those of ``Settings`` (``lmc.runtime.server``) have its meanings.
 
-    watched: Watched
-
-
-class Server(ThreadingHTTPServer):
-    """Serves the pages of ``jobs``. Raises ``UsageError`` for a port that can't be opened.
-
-    Of one file the page is at ``/``. Of several, a list is there, and a file is compiled once its page is opened.
+    Files and batches are in the folder ``state``; without one, they end with the process. ``programs`` are named
+    ``PROGRAM.py[:name]``.
     """
 
-    daemon_threads = True
+    host: str = HOST
+    port: int = PORT
+    api_key_env: str | None = None
+    insecure: bool = False
+    allow_origin: str | None = None
+    max_body: int = 32 << 20
+    max_waiting: int = 512
+    drain_seconds: float = 30.0
+    log_texts: bool = False
+    state: Path | None = None
+    programs: tuple[str, ...] = ()
 
-    def __init__(self, jobs: Sequence[ViewJob], port: int) -> None:
-        try:
-            super().__init__((LOOPBACK, port), _Handler)
-        except (OSError, OverflowError) as error:
-            is_used = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-            cause = "it is in use" if is_used else getattr(error, "strerror", None) or str(error)
+
+def serve(given: GivenOptions, options: ServeOptions, started: Callable[[str, str], None]) -> None:
+    """Serve until a signal ends the process. ``started`` gets the URL and the name of the model.
+
+    Raises ``UsageError`` for a host that would be open to anyone, ``InputError`` for an address that is in use or a
+    model that is not there, ``EngineError`` where it can't be served; for programs see ``load_programs``.
+    """
+    key = _key(options)
+    try:
+        from lmc.runtime.server.app import ServerApp
+        from lmc.runtime.server.batches.store import StateStore
+        from lmc.runtime.server.model import Model
+        from lmc.runtime.server.running import bound, run
+        from lmc.runtime.server.settings import Settings
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _PACKAGES:
+            raise
+        raise UsageError(
+            f"lmc serve needs {error.name}, which is not installed", remedy="pip install 'lmc-compiler[server]'"
+        ) from error
+    target = resolve_target(Options().updated("lmc serve", **given))
+    functions = load_programs(options.programs, target) if options.programs else []
+    with closing(bound(options.host, options.port)) as listening:
+        port = listening.getsockname()[1]
+        url = f"http://{_shown(options.host)}:{port}"
+        name = _name(target)
+        settings = Settings(
+            model=name,
+            api_key=key,
+            hosts=frozenset(_LOOPBACK_NAMES) if _is_loopback(options.host) else None,
+            allow_origin=options.allow_origin,
+            max_body=options.max_body,
+            max_waiting=options.max_waiting,
+            log_texts=options.log_texts,
+        )
+        with closing(StateStore(options.state)) as store, closing(make_engine(target)) as engine:
+            hosted = [host(function, engine) for function in functions]
+            server = ServerApp(Model(engine, name, options.max_waiting), settings, store, hosted)
+            run(server, listening, options.drain_seconds, lambda: started(url, name))
+
+
+def _key(options: ServeOptions) -> str | None:
+    """Return the key from the environment. Raises ``UsageError`` where one is needed and there is none."""
+    if options.api_key_env is not None:
+        key = os.environ.get(options.api_key_env)
+        if not key:
             raise UsageError(
-                f"port {port} can't be opened: {cause}",
-                remedy="name another one with --port, or --port 0 for any that is free",
-            ) from error
-        self.watched = [Watched(job) for job in jobs]
-        self.answers: dict[str, ServedPage | _Stream] = {}
-        is_alone = len(jobs) == 1
-        for number, watched in enumerate(self.watched):
-            address, events = "/" if is_alone else f"/{number}", f"/events/{number}"
-            self.answers[address] = live_page(watched.job.name, events, None if is_alone else "/")
-            self.answers[events] = _Stream(watched)
-        if not is_alone:
-            names = [(f"/{number}", job.name, kind_of(job.name)) for number, job in enumerate(jobs)]
-            self.answers["/"] = index_page(names)
-        hosts = (LOOPBACK, "localhost", "[::1]")
-        self.hosts = {f"{host}:{self.port}" for host in hosts} | set(hosts if self.port == HTTP_PORT else ())
+                f"the environment has no {options.api_key_env}", remedy=f"export {options.api_key_env}=… before"
+            )
+        return key
+    if not _is_loopback(options.host) and not options.insecure:
+        raise UsageError(
+            f"anyone who reaches {options.host} could use this server",
+            remedy="name the variable that holds a key with --api-key-env, or give --insecure",
+        )
+    return None
 
-    @property
-    def port(self) -> int:
-        """The port that is open."""
-        return int(self.server_address[1])
 
-    @property
-    def url(self) -> str:
-        """The address of the first page."""
-        return f"http://{LOOPBACK}:{self.port}/"
-
-    def run(self) -> None:
-        """Serve until an exception, such as that of Ctrl-C."""
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
         try:
-            start_server()
-            if len(self.watched) == 1:
-                self.watched[0].start()
-            self.serve_forever()
-        finally:
-            self.server_close()
-            for each in self.watched:
-                each.close()
-
-    def server_bind(self) -> None:
-        """Bind the port, and look up no name of this machine."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = LOOPBACK, self.port
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing for a page that was closed."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)
+            found = {entry[4][0] for entry in socket.getaddrinfo(host, None)}
+        except OSError:
+            return False
+        return all(ipaddress.ip_address(each).is_loopback for each in found)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    timeout = 30
-
-    def do_GET(self) -> None:
-        self._answer(self._send)
-
-    def do_HEAD(self) -> None:
-        self._answer(lambda _: None)
-
-    @property
-    def _server(self) -> Server:
-        assert isinstance(self.server, Server)
-        return self.server
-
-    def _answer(self, send: Callable[[ServedPage | _Stream], None]) -> None:
-        """Answer a request of this origin, or of the user's, for an address of the table."""
-        if len(self.headers.get_all("Host", [])) != 1 or self.headers["Host"].lower() not in self._server.hosts:
-            self.send_error(HTTPStatus.FORBIDDEN, f"this is lmc view; open {self._server.url}")
-            return
-        site, origin = self.headers.get("Sec-Fetch-Site"), self.headers.get("Origin")
-        is_link = self.headers.get("Sec-Fetch-Mode") == "navigate" and self.headers.get("Sec-Fetch-Dest") == "document"
-        is_ours = is_link or site in (None, "none", "same-origin")  # who links to a page can't read it
-        if not is_ours or origin not in (None, f"http://{self.headers['Host']}"):
-            self.send_error(HTTPStatus.FORBIDDEN, f"pages of other sites can't read lmc view; open {self._server.url}")
-            return
-        found = self._server.answers.get(self.path)
-        if found is None:
-            self.send_error(HTTPStatus.NOT_FOUND, f"there is no such page; open {self._server.url}")
-            return
-        self.send_response(HTTPStatus.OK)
-        if isinstance(found, ServedPage):
-            self._send_headers("text/html; charset=utf-8", found.policy, len(found.data))
-        else:
-            self._send_headers("text/event-stream")
-        send(found)
-
-    def _send_headers(self, kind: str, policy: str = "default-src 'none'", length: int | None = None) -> None:
-        self.send_header("Content-Type", kind)
-        if length is not None:
-            self.send_header("Content-Length", str(length))
-        self.send_header("Content-Security-Policy", f"{policy}; frame-ancestors 'none'")
-        for name, value in HEADERS.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def _send(self, found: ServedPage | _Stream) -> None:
-        if isinstance(found, ServedPage):
-            self.wfile.write(found.data)
-            return
-        watched = found.watched
-        watched.start()
-        self._write(f"retry: {RETRY_MILLISECONDS}\n\n")
-        before: State | None = None
-        while not watched.is_closed:
-            state = watched.state(None if before is None else before.number, BEAT_SECONDS)
-            if state is None:
-                self._write(":\n\n")
-                continue
-            self._write("".join(_messages(state, before or State())))
-            before = state
-
-    def _write(self, text: str) -> None:
-        self.wfile.write(text.encode("ascii"))
-        self.wfile.flush()
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
-        """Send a message in plain text. A method without a function here is one that no address answers."""
-        if code == HTTPStatus.NOT_IMPLEMENTED:
-            code, message = HTTPStatus.METHOD_NOT_ALLOWED, "lmc view answers GET and HEAD"
-        text = f"{int(code)}: {message or HTTPStatus(code).phrase}\n".encode("ascii", "replace")
-        self.send_response(code, HTTPStatus(code).phrase)
-        if code == HTTPStatus.METHOD_NOT_ALLOWED:
-            self.send_header("Allow", "GET, HEAD")
-        self._send_headers("text/plain; charset=utf-8", length=len(text))
-        if self.command != "HEAD":
-            self.wfile.write(text)
-
-    def version_string(self) -> str:
-        """Return the name alone."""
-        return "lmc"
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Print no requests."""
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
-def _messages(state: State, before: State) -> Iterator[str]:
-    """Yield the messages for a page that knows the state before."""
-    is_done = not state.is_working
-    if state.view is not None and (state.view_id != before.view_id or (is_done and state.problem is None)):
-        yield f"event: view\nid: {state.view_id}\ndata: {state.view}\n\n"
-    if state.problem is not None and (state.problem != before.problem or is_done):
-        yield f"event: problem\ndata: {state.problem}\n\n"
-    if state.is_working:
-        yield "event: working\ndata: {}\n\n"
+def _name(target: Target) -> str:
+    """Return the name that clients give: that of the folder, or the kind of the target."""
+    path: Any = target.path
+    return target.kind if path is None else str(path).rstrip("/").rpartition("/")[2] or str(path)

@@ -14,7 +14,7 @@ from pathlib import Path
 from lmc import builtin_model
 from lmc.driver.targets.registry import load_tokenizer, make_engine, model_folder
 from lmc.ir.engine.protocol import Engine
-from lmc.ir.engine.target import GIVEN, Target
+from lmc.ir.engine.target import GIVEN, WITH_WEIGHTS, Target
 from lmc.ir.tokens.tokenizer import Tokenizer
 
 MAX_IDLE = 4
@@ -171,7 +171,7 @@ class EngineCache:
         idle = [
             target
             for target, engine in self._engines.items()
-            if target.kind not in ("toy", GIVEN) and not self._users[id(engine)]
+            if target.kind in WITH_WEIGHTS and not self._users[id(engine)]
         ]
         return idle[: max(len(idle) - most, 0)]
 

@@ -13,7 +13,7 @@ from lmc import builtin_model
 from lmc.driver.targets.hub import model_snapshot
 from lmc.driver.targets.openmp import let_threads_sleep
 from lmc.ir.engine.protocol import Engine
-from lmc.ir.engine.target import GIVEN, KINDS, WITH_PATH, Target
+from lmc.ir.engine.target import GIVEN, KINDS, WITH_PATH, WITH_WEIGHTS, Target
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import EngineError, InputError
 from lmc.ir.tokens.tokenizer import Tokenizer
@@ -47,7 +47,7 @@ def make_engine(target: Target) -> Engine:
 
 def model_folder(target: Target) -> Path | None:
     """The folder of a target's model; None where it has none. Raises ``InputError`` where the folder is not there."""
-    return None if target.kind in ("toy", GIVEN) else _folder(target)
+    return _folder(target) if target.kind in WITH_WEIGHTS else None
 
 
 def _check_here(target: Target) -> None:

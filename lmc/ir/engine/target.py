@@ -10,6 +10,8 @@ from lmc.ir.errors import InputError
 KINDS = ("builtin", "hf", "local", "toy")
 WITH_PATH = ("hf", "local")
 """Kinds whose name is followed by a model: ``local:PATH``, ``hf:ORG/NAME[@REVISION]``."""
+WITH_WEIGHTS = ("builtin", "hf", "local")
+"""Kinds that have a model folder."""
 TARGETS = "builtin, toy, local:PATH (a model folder) or hf:ORG/NAME[@REVISION]"
 GIVEN = "engine"
 """The kind of a target that stands for an engine which the caller has made: ``engine:NAME``."""
@@ -53,6 +55,12 @@ class Target:
                 remedy="leave out dtype, kv_tokens, deterministic, device and prefill_tokens",
             )
         return target
+
+    @classmethod
+    def spec_of(cls, model: str) -> str:
+        """Return the text for ``parse`` of what ``--model`` takes: a path stands for ``local:PATH``."""
+        kind, colon, _ = model.partition(":")
+        return model if kind in KINDS and (kind in WITH_PATH) == bool(colon) else f"local:{model}"
 
     @property
     def spec(self) -> str:
