@@ -4,8 +4,9 @@ python benchmarks/serving.py [--write] [--case batch] [--model words] [--repeats
 
 - batch: requests in groups that share a prefix, in random order, on a KV pool that holds few of the prefixes. The same
   requests as one batch file (upload and download included), and singly, by 32 clients of which each sends its next one
-  when the last is answered. Both are on one server, in turns, each from an empty cache; texts must be equal. `cached`
-  are prompt tokens that the cache had, `seconds` those of the clock, `CPU` those of the server's process.
+  when the last is answered. Both are on one server, in turns, each from an empty cache. `cached` are prompt tokens that
+  the cache had, `seconds` those of the clock, `CPU` those of the server's process. Texts are equal in float32; in
+  bfloat16 what runs together rounds differently (`lmc serve --deterministic` would not).
 
 `--model`: `words` is the 124.6M random model of `workloads.py` in bfloat16, `small` that of `agents.py` in float32.
 """
