@@ -2,7 +2,8 @@
 
 A ``bash`` block holds commands. A ``text`` block right after it holds lines of what its last command prints; ``...``
 stands for lines that are left out. A ``python`` block with a title is a file of that name. Those without a title are
-one script, which can import these files. A ``lmir`` block is a module.
+one script, which can import these files. A ``lmir`` block is a module. ``sh`` and ``py`` blocks start a server or need
+one: ``tests/runtime/server/test_parameters.py`` runs the latter.
 """
 
 import re

@@ -53,7 +53,7 @@ def test_modules_are_verified() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_are_of_a_known_kind(page: Page) -> None:
     assert page.text.count("```") == 2 * len(page.blocks)
-    assert {block.language for block in page.blocks} <= {"bash", "lmir", "python", "text"}
+    assert {block.language for block in page.blocks} <= {"bash", "lmir", "py", "python", "sh", "text"}
     others = [
         line
         for block in page.blocks

@@ -100,7 +100,11 @@ class ChatRequest(Sampled):
         }
     )
     NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "function_call": ("none",),
+        "functions": ([],),
         "modalities": (["text"],),
+        "reasoning_effort": ("none",),
+        "verbosity": ("medium",),
     }
 
     messages: list[ChatMessage] = Field(min_length=1)
