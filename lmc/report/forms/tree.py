@@ -204,7 +204,8 @@ def _savings(view: CompiledView) -> Iterator[str]:
         )
         if amount
     ]
-    yield f"saved: {', '.join(saved) or 'nothing'}"
+    if saved or not view.comparison:
+        yield f"saved: {', '.join(saved) or 'nothing'}"
     for remark in view.remarks:
         if remark.saved_tokens or remark.saved_calls or remark.saved_steps:
             yield f"  {remark.text}"

@@ -32,7 +32,7 @@ class App {
     this.tabs = new Tabs(() => this.show());
     this.load();
     session.on(["data"], () => this.load());
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => session.changed("theme"));
+    for (const media of ["(prefers-color-scheme: dark)", "print"]) matchMedia(media).addEventListener("change", () => session.changed("theme"));
     void graph.arrange().then(() => document.body.setAttribute("data-ready", ""));
   }
 

@@ -82,6 +82,14 @@ function time(value) {
   return make("data", { value, title: `${value} s` }, seconds(value));
 }
 
+/**
+ * Returns a share as per cent, as an element that has all its digits.
+ * @param {number} value
+ */
+function percent(value) {
+  return make("span", { title: String(value) }, `${(value * 100).toFixed(1)} %`);
+}
+
 /** @param {number} value */
 function dollars(value) {
   return `$${number(value)}`;

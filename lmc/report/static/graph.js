@@ -10,6 +10,8 @@ const ZOOM = 0.9;
 const NEAR = 40;
 /** The distance of an edge from the row that it runs along. */
 const BETWEEN = 8;
+/** The pixels across a graph that is printed. */
+const MOST_PRINTED = 3000;
 /** Edges at one end that are drawn faintly. */
 const MANY_EDGES = 12;
 
@@ -60,7 +62,17 @@ class Graph {
       colours.read();
       this.cy.style(this.style());
       this.draw();
+      if (matchMedia("print").matches) this.print();
     });
+    addEventListener("beforeprint", () => this.print());
+    addEventListener("afterprint", () => byId("graph-print").replaceChildren());
+  }
+
+  /** Makes the picture of all of the graph that is printed, as wide as the paper: the drawing has the size of the screen. */
+  print() {
+    if (this.visible.size === 0) return;
+    const options = { full: true, bg: this.colours.variable("back"), maxWidth: MOST_PRINTED, maxHeight: MOST_PRINTED };
+    byId("graph-print").replaceChildren(this.cy.renderer().bufferCanvasImage(options));
   }
 
   /** @param {Worker_} worker */

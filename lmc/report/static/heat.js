@@ -3,9 +3,8 @@
  * Each prompt is a path from the left.
  */
 
-/** The height of a row: it grows as far as all rows are in view. */
+/** The least height of a row: it grows as far as all rows are in view. */
 const ROW = 18;
-const HIGHEST_ROW = 36;
 const MIN_WIDTH = 2;
 
 class Heat {
@@ -25,7 +24,9 @@ class Heat {
     /** The part at which the prompts of each call end. @type {Map<string, number[]>} */
     this.ends = new Map();
     this.chosen = 0;
+    /** What is drawn is as large as this; 0: nothing is. */
     this.width = 0;
+    this.height = 0;
     /** Whether the colours are those of the run. */
     this.isMeasured = false;
     const chooser = /** @type {HTMLSelectElement} */ (byId("heat-of"));
@@ -36,7 +37,8 @@ class Heat {
     });
     this.load(plan);
     session.on(["selection"], () => this.mark());
-    new ResizeObserver(() => this.draw()).observe(this.box);
+    const sizes = new ResizeObserver(() => this.draw());
+    for (const each of [this.box, byId("heat-scroll")]) sizes.observe(each);
     this.box.addEventListener("pointerover", (event) => this.onPart(event, (index) => this.describe(index)));
     this.box.addEventListener("click", (event) => this.onPart(event, (index) => this.choose(index)));
     this.box.addEventListener("keydown", (event) => this.onKey(event));
@@ -119,8 +121,9 @@ class Heat {
   }
 
   draw() {
-    if (byId("panel-heat").hidden || this.box.clientWidth === 0 || this.width === this.box.clientWidth) return;
-    this.width = this.box.clientWidth;
+    const [width, height] = [this.box.clientWidth, byId("heat-scroll").clientHeight];
+    if (byId("panel-heat").hidden || width === 0 || (this.width === width && this.height === height)) return;
+    [this.width, this.height] = [width, height];
     const { plan, children } = this;
     const depth = plan.prompts.map(() => 0);
     let widest = 1;
@@ -143,10 +146,11 @@ class Heat {
         for (const child of [...children[index]].reverse()) stack.push([child, false]);
       }
     }
-    const size = Math.min(Math.max(Math.floor((byId("heat-scroll").clientHeight - 8) / next), ROW), HIGHEST_ROW);
+    const size = Math.max(Math.floor((this.height - 8) / next), ROW);
     const most = Math.max(1, ...plan.prompts.map((node) => reuses(node, this.isMeasured)));
     const scale = (this.width - 4) / widest;
-    const svg = makeSvg("svg", { width: this.width, height: next * size + 4, role: "presentation" });
+    const high = next * size + 4;
+    const svg = makeSvg("svg", { width: this.width, height: high, viewBox: `0 0 ${this.width} ${high}`, role: "presentation" });
     const hatch = makeSvg("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, makeSvg("rect", { width: 2, height: 6, class: "hatch" }));
     svg.append(makeSvg("defs", {}, hatch));
     /** The words on the parts; a part has them in its name. @type {SVGTextElement[]} */
@@ -160,10 +164,11 @@ class Heat {
       const step = Math.min(Math.ceil((Math.log1p(reuses(node, this.isMeasured)) / Math.log1p(most)) * (STEPS - 1)), STEPS - 1);
       const group = makeSvg(
         "g",
-        { id: `heat-${index}`, class: `prompt step-${step}${node.generated ? " generated" : ""}`, role: "treeitem", "data-index": index, "aria-label": this.textOf(index), "aria-level": 1 },
+        { id: `heat-${index}`, class: `prompt step-${step}`, role: "treeitem", "data-index": index, "aria-label": this.textOf(index), "aria-level": 1 },
         makeSvg("rect", { x, y, width, height }),
       );
       if ((this.isMeasured ? node.measured?.recomputed : node.recomputed) ?? 0) group.append(makeSvg("rect", { x, y, width, height, class: "recomputed", fill: "url(#hatch)" }));
+      if (node.generated) group.append(makeSvg("rect", { x, y: y + height - 4, width, height: 4, class: "answer" }));
       if (width > 60) {
         const words = this.wordsOf(index);
         const letters = Math.floor((width - 8) / 6.6);
@@ -176,9 +181,11 @@ class Heat {
     this.box.replaceChildren(svg);
     const legend = [];
     for (let step = 0; step < STEPS; step++) legend.push(make("span", { class: `swatch step-${step}` }));
+    const { prompts } = plan;
     byId("heat-legend").replaceChildren(
-      "never found in the cache ", ...legend, " most often; ", make("span", { class: "swatch hatched" }), " computed again; ",
-      make("span", { class: "swatch generated" }), " generated text",
+      "never found in the cache ", ...legend, " most often",
+      ...(prompts.some((node) => node.recomputed || node.measured?.recomputed) ? ["; ", make("span", { class: "swatch hatched" }), " computed again"] : []),
+      ...(prompts.some((node) => node.generated) ? ["; ", make("span", { class: "swatch answer" }), " generated text"] : []),
     );
     this.mark();
   }
@@ -224,7 +231,6 @@ class Heat {
     const ends = Object.entries(node.ends ?? {}).map(([key, count]) => `${session.nodeOf(key)?.id ?? key} × ${number(count)}`);
     const calls = [...this.callsBelow(index)].map((key) => session.nodeOf(key)?.id ?? key);
     this.detail.replaceChildren(
-      make("p", { class: "prompt-text" }, node.text || "(no text)"),
       facts([
         ["tokens", number(node.tokens)],
         ["prompts that hold it", number(node.requests)],
@@ -238,6 +244,7 @@ class Heat {
         ["prompts that end here", ends.join(", ")],
         ["shared by", calls.length > 12 ? `${calls.slice(0, 12).join(", ")} and ${counted(calls.length - 12, "more call")}` : calls.join(", ")],
       ]),
+      make("p", { class: "prompt-text" }, node.text || "(no text)"),
     );
   }
 

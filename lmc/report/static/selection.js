@@ -33,7 +33,7 @@ class SelectionPane {
       ["critical path", counted(program.critical_calls, "call")],
       ["prefixes of the batch", number(program.batch_prefixes ?? 0)],
       ["prefixes of an instance", number(program.instance_prefixes ?? 0)],
-      ["saved, an instance", `${counted(program.saved_tokens ?? 0, "token")}, ${counted(program.saved_calls ?? 0, "call")}, ${counted(program.saved_steps ?? 0, "step")}`],
+      ["saved, an instance", savedText(program) || (data.view.comparison || data.last === 0 ? "" : "nothing")],
       ...Object.entries(program.host_functions ?? {}).map(([name, effect]) => /** @type {[string, string]} */ ([`tool ${name}`, effect])),
     ];
     /** @type {Node[]} */
@@ -47,7 +47,7 @@ class SelectionPane {
           ["requests", number(plan.total.requests ?? 0)],
           ["prompt tokens", number(plan.total.prompt ?? 0)],
           ["found in the cache", number(plan.total.cached ?? 0)],
-          ["hit rate", number(plan.hit_rate)],
+          ["hit rate", percent(plan.hit_rate)],
           ["output tokens", number(plan.total.output ?? 0)],
           ["evicted tokens", number(plan.evicted_tokens)],
           ["preemptions", number(plan.preemptions)],
@@ -76,7 +76,7 @@ class SelectionPane {
           ["steps", run.steps ? number(run.steps.steps) : ""],
           ["most that ran, waited", run.steps ? `${number(run.steps.most_running)}, ${number(run.steps.most_waiting)}` : ""],
           ["time", time(run.seconds)],
-          ["leaves the plan", run.divergence ? `at ${seconds(run.divergence.seconds)}, ${run.divergence.id}: ${run.divergence.reason}` : ""],
+          ["the run", comparedText(plan, run)],
         ]),
       );
     }

@@ -73,15 +73,19 @@ class Slider {
  */
 function remarkContent(session, remark) {
   const kind = remark.kind === "missed" ? "not possible: " : "";
-  const saved = [
-    remark.saved_tokens ? counted(remark.saved_tokens, "token") : "",
-    remark.saved_calls ? counted(remark.saved_calls, "call") : "",
-    remark.saved_steps ? counted(remark.saved_steps, "step") : "",
-  ].filter(Boolean);
+  const saved = savedText(remark);
   return [
     ...(remark.place ? [lineButton(session, remark.place), " "] : []),
-    make("span", { class: "prose" }, `${kind}${remark.message}${saved.length ? ` (saves ${saved.join(", ")})` : ""}`),
+    make("span", { class: "prose" }, `${kind}${remark.message}${saved ? ` (saves ${saved})` : ""}`),
   ];
+}
+
+/**
+ * Returns what a pass or all of them save; nothing: an empty text.
+ * @param {lmc.RemarkView | lmc.ProgramView} from
+ */
+function savedText({ saved_tokens: tokens, saved_calls: calls, saved_steps: steps }) {
+  return [tokens ? counted(tokens, "token") : "", calls ? counted(calls, "call") : "", steps ? counted(steps, "step") : ""].filter(Boolean).join(", ");
 }
 
 /**

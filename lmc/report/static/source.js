@@ -70,6 +70,10 @@ class SourcePane {
     }
     for (const each of view.hints ?? []) add(each.place, make("div", { class: "note hint" }, make("strong", {}, "hint: "), each.message));
     const lines = source.lines ?? [];
+    const numbers = [first + lines.length, ...costs.keys(), ...this.opLines(index)];
+    this.list.style.setProperty("--digits", String(String(Math.max(...numbers)).length));
+    this.list.style.setProperty("--figures", String(Math.max(0, ...[...costs.values()].map((cost) => shortCost(cost).length))));
+    this.list.classList.toggle("free", costs.size === 0);
     const turn = ++this.turn;
     const isCurrent = () => this.turn === turn;
     byId("source-none").hidden = lines.length > 0;
@@ -176,9 +180,10 @@ class SourcePane {
     const row = this.list.querySelector(`[data-line="${line}"]`);
     if (row === null) return;
     const box = byId("source-scroll");
-    const [inner, outer] = [row.getBoundingClientRect(), box.getBoundingClientRect()];
-    if (inner.top < outer.top || inner.bottom > outer.bottom) {
-      box.scrollTop += inner.top - outer.top - outer.height / 3;
+    // The heights of lines that were never in view are not known before: a second time, they are.
+    for (let time = 0; time < 2; time++) {
+      const [inner, outer] = [row.getBoundingClientRect(), box.getBoundingClientRect()];
+      if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - outer.height / 3;
     }
   }
 }

@@ -184,37 +184,39 @@ function callContent(session) {
         return place ? lineButton(session, place, data.view.sources?.length === 1) : "";
       },
     },
-    { title: "wave", value: (call) => call.wave },
-    { title: "critical", value: (call) => (call.critical ? "yes" : "") },
-    { title: "prompt tokens", value: (call) => call.prompt.known ?? 0 },
-    { title: "texts of the run", value: (call) => call.prompt.texts ?? 0 },
-    { title: "computed ahead", value: (call) => call.prefilled?.known ?? 0 },
-    { title: "output, at most", value: (call) => call.output ?? 0 },
-    { title: "choices", value: (call) => call.choices ?? 0 },
-    { title: "constraint", value: (call) => call.constraint ?? "" },
   ];
   if (hasPlan) {
     columns.push(
-      { title: "requests", value: (call) => call.planned?.requests ?? 0 },
       { title: "tokens in", value: (call) => call.planned?.prompt ?? 0 },
       { title: "cached", value: (call) => call.planned?.cached ?? 0 },
       { title: "tokens out", value: (call) => call.planned?.output ?? 0 },
-      { title: "longest prompt", value: (call) => call.planned?.longest_prompt ?? 0 },
       { title: "dollars", value: (call) => call.planned?.dollars ?? 0 },
     );
   }
   if (isMeasured) {
     columns.push(
-      { title: "measured requests", value: (call) => call.measured?.requests ?? 0 },
       { title: "measured in", value: (call) => call.measured?.prompt ?? 0 },
       { title: "measured cached", value: (call) => call.measured?.cached ?? 0 },
       { title: "measured out", value: (call) => call.measured?.output ?? 0 },
       { title: "out p50", value: (call) => call.measured?.p50 ?? "" },
       { title: "out longest", value: (call) => call.measured?.longest ?? 0 },
-      { title: "seconds", value: (call) => call.measured?.seconds ?? 0, show: (call) => time(call.measured?.seconds ?? 0) },
+      { title: "seconds, sum over requests", value: (call) => call.measured?.seconds ?? 0, show: (call) => time(call.measured?.seconds ?? 0) },
       { title: "measured dollars", value: (call) => call.measured?.dollars ?? 0 },
     );
   }
+  columns.push(
+    { title: "prompt tokens", value: (call) => call.prompt.known ?? 0 },
+    { title: "output, at most", value: (call) => call.output ?? 0 },
+    { title: "wave", value: (call) => call.wave },
+    { title: "critical", value: (call) => (call.critical ? "yes" : "") },
+    { title: "constraint", value: (call) => call.constraint ?? "" },
+    { title: "requests", value: (call) => call.planned?.requests ?? 0 },
+    { title: "measured requests", value: (call) => call.measured?.requests ?? 0 },
+    { title: "longest prompt", value: (call) => call.planned?.longest_prompt ?? 0 },
+    { title: "texts of the run", value: (call) => call.prompt.texts ?? 0 },
+    { title: "computed ahead", value: (call) => call.prefilled?.known ?? 0 },
+    { title: "choices", value: (call) => call.choices ?? 0 },
+  );
   columns.push({ title: "remarks", value: (call) => remarks(call).join("; "), show: (call) => remarks(call).join("\n"), below: true });
   return { caption: "Model calls of the final module", columns, rows: calls };
 }

@@ -8,6 +8,8 @@ const LANE = 12;
 /** With a run there are twice as many: both the plan and the run should be in view. */
 const LEAST_LANE = 3;
 const HEADING = 16;
+/** The height of the name of a row. The lanes of what a run does for all rows are at least as high. */
+const NAMED = 12;
 const HIGHEST_LANE = 28;
 /** A lane of this height has room for words. Lanes that are lower grow up to it with the time that is zoomed in. */
 const WORDY_LANE = 18;
@@ -66,6 +68,8 @@ class Timeline {
     this.diverged = undefined;
     /** The first lane of the run. */
     this.runLane = 0;
+    /** The first lane of what a run does for all rows, and the one behind; none: they are the same. */
+    this.common = { first: 0, stop: 0 };
     this.load(plan, run);
     session.on(["selection", "theme"], () => this.draw());
     new ResizeObserver(() => this.draw()).observe(this.box);
@@ -87,6 +91,7 @@ class Timeline {
     this.lanes = [];
     this.rows = [];
     this.laneCount = 0;
+    this.common = { first: 0, stop: 0 };
     this.diverged = run?.divergence?.seconds;
     this.hasBoth = Boolean(plan && run);
     if (plan) this.add(plan.requests.map((request) => this.planned(request)));
@@ -95,9 +100,7 @@ class Timeline {
       const requests = (run.requests ?? []).map((request) => this.measured(request));
       this.add([...requests, ...(run.tools ?? []).map((call) => this.tool(call))].sort((a, b) => a.ready - b.ready));
     }
-    byId("timeline-detail").textContent = run?.divergence
-      ? `The run leaves the plan at ${seconds(run.divergence.seconds)}, at ${run.divergence.id}: ${run.divergence.reason}.`
-      : "Drag over a time to select its ops.";
+    byId("timeline-detail").textContent = `${run ? `The run ${comparedText(plan, run)}. ` : ""}Drag over a time to select its ops.`;
     for (const input of [this.input("time-from"), this.input("time-to")]) input.max = String(this.end);
   }
 
@@ -106,7 +109,38 @@ class Timeline {
    * @param {number} lane
    */
   top(lane) {
-    return TOP + lane * this.lane + (this.hasBoth ? (lane >= this.runLane ? 2 : 1) * HEADING : 0);
+    const headings = this.hasBoth ? (lane >= this.runLane ? 2 : 1) * HEADING : 0;
+    return TOP + lane * this.lane + headings + (lane >= this.common.stop ? this.spare() : 0);
+  }
+
+  /** The height below the lanes of all rows that their name takes. */
+  spare() {
+    const { first, stop } = this.common;
+    return stop > first ? Math.max(NAMED - (stop - first) * this.lane, 0) : 0;
+  }
+
+  /** The rows whose names have room. */
+  named() {
+    let last = -Infinity;
+    return this.rows.filter(([first]) => {
+      const hasRoom = this.top(first) - last >= NAMED;
+      if (hasRoom) last = this.top(first);
+      return hasRoom;
+    });
+  }
+
+  /**
+   * Returns the lane at a height of the content, with the part of it that is above.
+   * @param {number} y
+   */
+  laneAt(y) {
+    let [low, high] = [0, this.laneCount];
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.top(middle) <= y) low = middle;
+      else high = middle;
+    }
+    return low + (y - this.top(low)) / this.lane;
   }
 
   /** @param {lmc.PlannedRequest} request @returns {Entry} */
@@ -172,6 +206,7 @@ class Timeline {
         free[lane] = entry.ended;
         this.lanes[this.entries.push(entry) - 1] = this.laneCount + lane;
       }
+      if (row === undefined) this.common = { first: this.laneCount, stop: this.laneCount + free.length };
       this.laneCount += free.length;
     }
   }
@@ -189,13 +224,17 @@ class Timeline {
         return;
       }
       this.to = this.timeAt(event);
+      this.fillIn(this.from, this.to);
       this.draw();
     });
     canvas.addEventListener("pointerup", (event) => {
       const [from, to] = [this.from ?? 0, this.timeAt(event)];
       this.from = this.to = undefined;
       const index = this.at(event);
-      if (Math.abs(to - from) * this.scale() > 4) this.selectTime(Math.min(from, to), Math.max(from, to));
+      if (Math.abs(to - from) * this.scale() > 4) {
+        this.fillIn(from, to);
+        this.selectTime(Math.min(from, to), Math.max(from, to));
+      }
       else if (index >= 0) this.choose(index);
       else this.session.select([]);
     });
@@ -242,6 +281,16 @@ class Timeline {
     byId("time-select").addEventListener("click", () => this.selectTime(Number(from.value), to.value === "" ? this.end : Number(to.value)));
   }
 
+  /**
+   * Writes a time into its fields, to a microsecond.
+   * @param {number} from
+   * @param {number} to
+   */
+  fillIn(from, to) {
+    this.input("time-from").value = String(Number(Math.min(from, to).toFixed(6)));
+    this.input("time-to").value = String(Number(Math.max(from, to).toFixed(6)));
+  }
+
   /** @param {string} id */
   input(id) {
     return /** @type {HTMLInputElement} */ (byId(id));
@@ -277,9 +326,9 @@ class Timeline {
     const isChosen = chosen !== undefined && chosen.started >= from && chosen.started <= to;
     const time = around ?? (isChosen ? chosen.started : (from + to) / 2);
     const length = factor === 0 ? this.end : Math.min(Math.max((to - from) / factor, this.end / MOST_ZOOM), this.end);
-    const lane = (this.box.scrollTop + height - this.top(0)) / this.lane;
+    const lane = this.laneAt(this.box.scrollTop + height);
     this.showFrom(time - ((time - from) / (to - from)) * length, length);
-    this.box.scrollTop = this.top(0) + lane * this.lane - height;
+    this.box.scrollTop = this.top(Math.floor(lane)) + (lane % 1) * this.lane - height;
     this.draw();
   }
 
@@ -312,9 +361,9 @@ class Timeline {
   /** @param {MouseEvent} event @returns {number} the request under the pointer, or -1 */
   at(event) {
     const box = this.canvas.getBoundingClientRect();
-    const y = event.clientY - box.top + this.box.scrollTop - TOP;
-    const isRun = this.hasBoth && y >= this.top(this.runLane) - TOP - HEADING;
-    const lane = Math.floor((y - (this.hasBoth ? (isRun ? 2 : 1) * HEADING : 0)) / this.lane);
+    const y = event.clientY - box.top + this.box.scrollTop;
+    const lane = Math.floor(this.laneAt(y));
+    if (lane < 0 || y >= this.top(lane) + this.lane) return -1;
     const time = this.shown.from + (event.clientX - box.left - LEFT) / this.scale();
     const slack = 2 / this.scale();
     return this.entries.findIndex((entry, index) => this.lanes[index] === lane && entry.ready - slack <= time && time <= entry.ended + slack);
@@ -342,7 +391,7 @@ class Timeline {
 
   /** Makes the lanes as high as there is room, and as the time that is zoomed in wants. */
   measure() {
-    const above = TOP + (this.hasBoth ? 2 * HEADING : 0);
+    const above = TOP + (this.hasBoth ? 2 * HEADING : 0) + (this.common.stop > this.common.first ? NAMED : 0);
     const fitting = Math.floor((this.box.clientHeight - above - 10) / this.laneCount);
     const least = Math.max(fitting, this.hasBoth ? LEAST_LANE : LANE);
     const zoomed = Math.min((least * this.end) / (this.shown.to - this.shown.from), WORDY_LANE);
@@ -398,15 +447,11 @@ class Timeline {
     context.fillStyle = colour("group");
     for (let index = 1; index < this.rows.length; index += 2) {
       const [first] = this.rows[index];
-      context.fillRect(0, this.top(first), width, ((this.rows[index + 1]?.[0] ?? this.laneCount) - first) * lane);
+      const stop = this.rows[index + 1]?.[0] ?? this.laneCount;
+      context.fillRect(0, this.top(first), width, this.top(stop - 1) + lane - this.top(first) + (stop === this.common.stop ? this.spare() : 0));
     }
     context.fillStyle = colour("text");
-    let named = -Infinity;
-    for (const [first, name] of this.rows) {
-      if (this.top(first) - named < 12) continue; // there is no room for its name
-      named = this.top(first);
-      context.fillText(name, 4, named + Math.max(lane / 2 + 4, 9));
-    }
+    for (const [first, name] of this.named()) context.fillText(name, 4, this.top(first) + Math.max(lane / 2 + 4, 9));
     context.beginPath();
     context.rect(LEFT - 2, 0, width - LEFT, height);
     context.clip();
@@ -448,6 +493,17 @@ class Timeline {
       context.fillRect(at(brush.from), 0, Math.max((brush.to - brush.from) * scale, 2), height);
     }
   }
+}
+
+/**
+ * Returns how a run compares with its plan.
+ * @param {lmc.BatchPlan | null | undefined} plan
+ * @param {lmc.MeasuredRun} run
+ */
+function comparedText(plan, { divergence, complete }) {
+  if (!plan) return "is not compared: the data hold no plan";
+  if (divergence) return `leaves the plan at ${seconds(divergence.seconds)}, at ${divergence.id}: ${divergence.reason}`;
+  return complete ? "follows the plan" : "follows the plan so far";
 }
 
 /**

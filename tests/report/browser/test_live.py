@@ -149,7 +149,10 @@ def test_tables_stay_sorted_and_the_focus_stays(judge: Path, opened: Open) -> No
       const { id, label } = app.session.nodeOf(op) ?? {};
       return [element.tagName, element.className, id ?? label ?? element.textContent];
     }"""
-    column = "[...document.querySelectorAll('#table-calls tbody tr[data-op]')].map((row) => row.cells[2].textContent)"
+    column = """() => {
+      const at = [...document.querySelectorAll("#table-calls th")].findIndex((head) => head.textContent === "wave");
+      return [...document.querySelectorAll("#table-calls tbody tr[data-op]")].map((row) => row.cells[at].textContent);
+    }"""
     with viewing(judge.parent, "judge.py") as server:
         page = opened(server.url)
         page.wait_for_selector("body[data-ready]", timeout=READY)

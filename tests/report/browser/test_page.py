@@ -210,6 +210,27 @@ def test_breaks_stand_at_their_lines(show: Show, tmp_path: Path) -> None:
     note = page.locator(f".source-line:has([data-line='{entry.place.line}']) .note.break").inner_text()
     assert entry.cause in note
     assert entry.remedy in note
+    places = [page.locator(each).first.bounding_box() for each in ("#source-scroll", ".note.break")]
+    pane, box = places
+    assert pane is not None
+    assert box is not None
+    assert box["x"] + box["width"] <= pane["x"] + pane["width"]
+
+
+def test_long_lines_and_names_are_in_view(show: Show, tmp_path: Path) -> None:
+    """All of the code in its pane, beside a narrow gutter, and the line in the selection."""
+    view = view_of("judge", tmp_path)
+    page = show(view)
+    outside = "(box) => box.scrollWidth - box.clientWidth"
+    page.evaluate("(key) => app.session.select([key])", view.calls[0].key)
+    assert page.eval_on_selector("#source-scroll", outside) == 0
+    assert page.eval_on_selector("#side", outside) == 0
+    pane, code = [page.locator(each).first.bounding_box() for each in ("#source-scroll", "#source-lines code")]
+    assert pane is not None
+    assert code is not None
+    assert code["width"] > 0.6 * pane["width"]
+    cut = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)"
+    assert page.eval_on_selector_all("#source-lines .cost", cut) == []
 
 
 def test_the_search_finds(show: Show, tmp_path: Path) -> None:
@@ -306,6 +327,8 @@ def test_figures_are_those_of_the_data(show: Show, tmp_path: Path) -> None:
     assert rows["prompt tokens"] == f"{plan.total.prompt:,}"
     assert rows["found in the cache"] == f"{plan.total.cached:,}"
     assert rows["steps"] == f"{plan.steps:,}"
+    assert rows["hit rate"] == f"{100 * plan.hit_rate:.1f} %"
+    assert page.locator("#selection dd span").first.get_attribute("title") == str(plan.hit_rate)
     assert {float(value) for value, _ in times} == {plan.predicted_seconds}
     assert {text for _, text in times} == {rows["predicted time"]} == {time_text(plan.predicted_seconds)}
     page.click("#tab-calls")
@@ -459,6 +482,8 @@ def test_a_drag_over_the_timeline_selects(show: Show, tmp_path: Path) -> None:
     page.mouse.up()
     start, end = page.evaluate("[app.timeline.brushed.from, app.timeline.brushed.to]")
     assert 0.8 < start / view.plan.predicted_seconds < end / view.plan.predicted_seconds <= 1
+    fields = [float(page.input_value(each)) for each in ("#time-from", "#time-to")]
+    assert fields == pytest.approx([start, end], abs=1e-6)
     want = {request.key for request in view.plan.requests if request.started <= end and request.ended >= start}
     assert set(page.evaluate("[...app.session.selected]")) == want
     page.fill("#time-from", "0")
@@ -605,7 +630,9 @@ def test_a_run_beside_its_plan(show: Show, tmp_path: Path) -> None:
     overview = page.locator("#selection").inner_text()
     for figure in (run.request_count, run.prompt, run.cached, run.output):
         assert f"{figure:,}" in overview
+    assert run.divergence is None
     page.click("#tab-timeline")
+    assert "The run follows the plan." in page.locator("#timeline-detail").inner_text()
     texts = page.evaluate("app.timeline.entries.map((entry) => entry.text)")
     assert len(texts) == len(plan.requests) + len(run.requests) + len(run.tools)
     for each in run.requests:
@@ -623,6 +650,49 @@ def test_a_run_beside_its_plan(show: Show, tmp_path: Path) -> None:
         if found is not None:  # prompts of the run may be shorter
             assert f"measured: {found.computed:,} computed, {found.cached:,} found in the cache" in label
     assert page.evaluate("app.heat.isMeasured")
+    page.locator("#heat [role=treeitem]").last.dispatch_event("pointerover", {})
+    assert page.eval_on_selector("#heat-detail", "(box) => box.scrollHeight - box.clientHeight") <= 0
+    heat, scroll = page.locator("#heat svg").bounding_box(), page.locator("#heat-scroll").bounding_box()
+    assert heat is not None
+    assert scroll is not None
+    assert 0.85 * scroll["height"] < heat["height"] <= scroll["height"]
+
+
+def test_rows_of_low_lanes_have_their_names(show: Show, tmp_path: Path) -> None:
+    """The name of all rows takes the place of none, and no lane lies below it."""
+    view = measured_view(tmp_path)
+    page = show(view)
+    page.set_viewport_size({"width": 1500, "height": 380})
+    page.click("#tab-timeline")
+    page.wait_for_function("() => app.timeline.lane < 12")
+    first, stop = page.evaluate("[app.timeline.common.first, app.timeline.common.stop]")
+    assert stop == first + 1
+    assert page.evaluate("([a, b]) => app.timeline.top(b) - app.timeline.top(a)", [first, stop]) == pytest.approx(12)
+    named = page.evaluate("app.timeline.named().map(([, name]) => name)")
+    assert "all rows" in named
+    assert named[named.index("all rows") + 1].startswith("row ")
+    count = page.evaluate("app.timeline.entries.length")
+    for index in range(0, count, 3):
+        place = page.evaluate("(index) => probe.requestAt(index)", index)
+        at = page.evaluate("({x, y}) => app.timeline.at({clientX: x, clientY: y})", place)
+        assert at == index
+    page = show(view.model_copy(update={"plan": None}))
+    page.click("#tab-timeline")
+    assert "not compared" in page.locator("#timeline-detail").inner_text()
+
+
+def test_generated_texts_are_marked(show: Show, tmp_path: Path) -> None:
+    view = view_of("self_refine", tmp_path)
+    page = show(view)
+    page.click("#tab-heat")
+    assert view.plan is not None
+    want = [index for index, node in enumerate(view.plan.prompts) if node.generated]
+    assert want
+    marked = page.eval_on_selector_all(
+        "#heat .answer", "(all) => all.map((one) => Number(one.parentNode.dataset.index))"
+    )
+    assert marked == want
+    assert "generated text" in page.locator("#heat-legend").inner_text()
 
 
 @pytest.mark.parametrize("count", [10, 500, 5_000] if FULL else [10, 500])
@@ -727,6 +797,7 @@ def test_a_comparison(show: Show, tmp_path: Path) -> None:
     page = show(view)
     page.evaluate(UNFOLD)
     assert page.evaluate("probe.marked()")["added"] == sorted(node.key for node in view.stages[1].added)
+    assert "saved" not in page.locator("#selection").inner_text()
     page.click("#tab-ir")
     page.wait_for_selector("#ir-lines .line.added")
 
@@ -764,13 +835,32 @@ def test_nothing_overlaps(show: Show, tmp_path: Path) -> None:
         )
 
 
-def test_print_shows_all_lines(show: Show, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [718, 1500])
+def test_print_shows_all(width: int, show: Show, tmp_path: Path) -> None:
+    """All lines, none over what follows, and all of the graph, no wider than the paper."""
     page = show(view_of("judge", tmp_path))
+    page.set_viewport_size({"width": width, "height": 900})
     page.click("#tab-calls")
     page.emulate_media(media="print")
     cut = page.evaluate("probe.cut()")
     assert cut == 0
     assert not page.locator("#tabs").is_visible()
+    last, slider = page.locator(".source-line").last.bounding_box(), page.locator("#slider-box").bounding_box()
+    assert last is not None
+    assert slider is not None
+    assert last["y"] + last["height"] <= slider["y"]
+    page.emulate_media(media="screen")
+    page.click("#tab-graph")
+    page.emulate_media(media="print")
+    page.wait_for_selector("#graph-print canvas")
+    drawn, size = page.evaluate(
+        "[app.graph.cy.elements().boundingBox(), (({width, height}) => ({width, height}))"
+        "(document.querySelector('#graph-print canvas'))]"
+    )
+    assert size["width"] / size["height"] == pytest.approx(drawn["w"] / drawn["h"], rel=0.01)
+    place = page.locator("#graph-print canvas").bounding_box()
+    assert place is not None
+    assert 0 <= place["x"] < place["x"] + place["width"] <= width
 
 
 def test_mermaid_reads_the_charts(browser: Any, tmp_path: Path) -> None:
