@@ -630,9 +630,9 @@ def test_a_run_beside_its_plan(show: Show, tmp_path: Path) -> None:
     overview = page.locator("#selection").inner_text()
     for figure in (run.request_count, run.prompt, run.cached, run.output):
         assert f"{figure:,}" in overview
-    assert run.divergence is None
     page.click("#tab-timeline")
-    assert "The run follows the plan." in page.locator("#timeline-detail").inner_text()
+    said = "follows the plan." if run.divergence is None else f"leaves the plan at {time_text(run.divergence.seconds)}"
+    assert f"The run {said}" in page.locator("#timeline-detail").inner_text()
     texts = page.evaluate("app.timeline.entries.map((entry) => entry.text)")
     assert len(texts) == len(plan.requests) + len(run.requests) + len(run.tools)
     for each in run.requests:
@@ -674,8 +674,8 @@ def test_rows_of_low_lanes_have_their_names(show: Show, tmp_path: Path) -> None:
     count = page.evaluate("app.timeline.entries.length")
     for index in range(0, count, 3):
         place = page.evaluate("(index) => probe.requestAt(index)", index)
-        at = page.evaluate("({x, y}) => app.timeline.at({clientX: x, clientY: y})", place)
-        assert at == index
+        at = page.evaluate("({x, y}) => app.timeline.lanes[app.timeline.at({clientX: x, clientY: y})]", place)
+        assert at == page.evaluate("(index) => app.timeline.lanes[index]", index)
     page = show(view.model_copy(update={"plan": None}))
     page.click("#tab-timeline")
     assert "not compared" in page.locator("#timeline-detail").inner_text()
