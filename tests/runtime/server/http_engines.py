@@ -188,7 +188,9 @@ class HttpEngine:
         if turns is None:
             return
         messages, goes_on = turns
-        rendered = Prompts(self.tokenizer, self.info.context_length).chat(messages, goes_on=goes_on)
+        rendered = Prompts(self.tokenizer, self.info.context_length, TokenTexts.of(self.tokenizer)).chat(
+            messages, goes_on=goes_on
+        )
         if rendered != request.prompt:  # a generation of an earlier turn is encoded as its text here
             return
         sampling = request.sampling

@@ -17,6 +17,7 @@ from typing import Any
 import httpx2
 
 SECONDS = 120.0
+FULL = os.environ.get("LMC_TEST_FULL") == "1"
 
 
 @dataclass

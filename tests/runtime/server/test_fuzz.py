@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import time
 from collections.abc import Generator
 from typing import Any
@@ -16,9 +15,9 @@ from schemathesis.checks import not_a_server_error
 
 from lmc.ir.engine.toy import ToyEngine
 from tests.runtime.server.in_process import Inside, running
-from tests.runtime.server.servers import Served
+from tests.runtime.server.servers import FULL, Served
 
-EXAMPLES = 200 if os.environ.get("LMC_TEST_FULL") == "1" else 20
+EXAMPLES = 200 if FULL else 8
 SLOW = (hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much, hypothesis.HealthCheck.data_too_large)
 BODIES: dict[str, Any] = {
     "/v1/chat/completions": {"model": "model", "messages": [{"role": "user", "content": "x"}], "max_tokens": 5},
@@ -58,7 +57,7 @@ values = st.recursive(
 
 
 @hypothesis.given(st.data())
-@hypothesis.settings(max_examples=4 * EXAMPLES)
+@hypothesis.settings(max_examples=10 * EXAMPLES)
 def test_one_strange_value_is_refused_or_harmless(server: Inside, data: st.DataObject):
     path = data.draw(st.sampled_from(sorted(BODIES)))
     names = ["n", "seed", "stop", "temperature", "top_p", "top_k", "logprobs", "logit_bias", "regex", "stream"]

@@ -1,6 +1,5 @@
 """Calls of programs give the same over HTTP as in process: tokens, and log-probabilities bit for bit."""
 
-import os
 from collections.abc import Generator
 
 import pytest
@@ -12,9 +11,8 @@ from lmc.ir.engine.target import Target
 from tests.examples.cases import EXAMPLES
 from tests.examples.test_examples import facts
 from tests.runtime.server.http_engines import HttpEngine, recorded_sources
-from tests.runtime.server.servers import Served
+from tests.runtime.server.servers import FULL, Served
 
-FULL = os.environ.get("LMC_TEST_FULL") == "1"
 QUICK = ("extract", "judge", "labels", "chat", "tree_of_thought")
 """Those that run on the built-in model unless all do."""
 TARGETS = {"toy": Target("toy"), "builtin": Target("builtin", kv_tokens=8_000, deterministic=True)}
