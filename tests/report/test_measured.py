@@ -166,6 +166,16 @@ def test_a_cut_timeline_is_shown_with_a_notice(folder: Path):
     assert "the run was interrupted or has not ended, or its timeline was cut" in found.notices
 
 
+def test_a_run_that_has_not_begun_is_shown_with_a_notice(folder: Path):
+    recorded()
+    lines = (folder / "t.json").read_bytes().splitlines(keepends=True)
+    (folder / "t.json").write_bytes(b"".join(lines[:2]))
+    found = view()
+    assert found.timeline is not None
+    assert found.timeline.request_count == 0
+    assert "the run has not begun: its timeline names no plan" in found.notices
+
+
 def events_of(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line.removesuffix(b",\n")) for line in file.read_bytes().splitlines(keepends=True)[1:-1]]
 

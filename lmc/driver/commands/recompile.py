@@ -144,6 +144,9 @@ def _work(results: Connection, job: ViewJob) -> None:
 
 def _view(job: ViewJob, timeline: str | None) -> view.CompiledView:
     room = view.Room(job.kv_tokens, job.batch)
+    if timeline is not None and not Path(timeline).exists():
+        found = _view(job, None)
+        return found.model_copy(update={"notices": (*found.notices, f"waiting for {timeline}")})
     try:
         return view.run(job.name, job.given, job.fixed, data=job.data, timeline=timeline, room=room)
     except TimelineMismatchError:

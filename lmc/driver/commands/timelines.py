@@ -57,12 +57,12 @@ def rows_of(found: RunTimeline, path: str, data: str | None) -> str | None:
 
 
 def check_plan(found: RunTimeline, path: str, plan: Plan) -> None:
-    """Raise ``TimelineMismatchError`` where no instance of the run had ``plan``."""
+    """Raise ``TimelineMismatchError`` where no instance of the run had ``plan``, but another one."""
     if plan.name != found.header.program:
         raise TimelineMismatchError(
             f"{path} is a timeline of the program {found.header.program!r:.80}, not of {plan.name!r}", remedy=_REMEDY
         )
-    if plan_digest(plan) not in {each.digest for each in found.plans}:
+    if found.plans and plan_digest(plan) not in {each.digest for each in found.plans}:
         raise TimelineMismatchError(
             f"{path} was recorded with another plan of {plan.name!r}",
             remedy=f"give the options and arguments of the run, for one --model {found.header.target!r:.80}",

@@ -102,6 +102,8 @@ def run(
             found = _of_program(name, given, fixed, data, room, notices=notices, is_run=data != own_rows)
     if recorded is not None and timeline is not None:
         timelines.check_plan(recorded, timeline, found.plan)
+        if not recorded.plans:
+            notices.append("the run has not begun: its timeline names no plan")
         found = replace(found, timeline=(recorded, plan_digest(found.plan)))
     own = [(text, place) for text, place in hints if place is not None and place.file in found.files]
     view = view_of(replace(found, hints=own, redact=redact))
