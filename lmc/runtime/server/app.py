@@ -20,7 +20,7 @@ from lmc.runtime.server.errors import ApiError, error_of
 from lmc.runtime.server.gate import Gate
 from lmc.runtime.server.metrics import Metrics
 from lmc.runtime.server.model import Model
-from lmc.runtime.server.openai import batches, chat, completions, files, models
+from lmc.runtime.server.openai import batches, chat, completions, files, models, responses
 from lmc.runtime.server.openai.form import form as openai_form
 from lmc.runtime.server.operators import routes as operators
 from lmc.runtime.server.parameters import invalid_body
@@ -34,6 +34,7 @@ from lmc.runtime.server.streams import ClientGoneError
 ROUTERS = (
     chat.router,
     completions.router,
+    responses.router,
     models.router,
     files.router,
     batches.router,

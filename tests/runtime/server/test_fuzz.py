@@ -22,6 +22,7 @@ SLOW = (hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much,
 BODIES: dict[str, Any] = {
     "/v1/chat/completions": {"model": "model", "messages": [{"role": "user", "content": "x"}], "max_tokens": 5},
     "/v1/completions": {"model": "model", "prompt": "x", "max_tokens": 5},
+    "/v1/responses": {"model": "model", "input": "x", "max_output_tokens": 5},
     "/v1/messages": {"model": "model", "messages": [{"role": "user", "content": "x"}], "max_tokens": 5},
     "/generate": {"text": "x", "sampling_params": {"max_new_tokens": 5}},
 }

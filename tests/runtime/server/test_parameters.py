@@ -13,12 +13,14 @@ import openai.resources as openai_resources
 import pytest
 from anthropic.resources.messages.batches import Batches as MessageBatches
 from openai.resources.chat.completions import Completions as ChatCompletions
+from openai.resources.responses import Responses
 
 from lmc.runtime.server.anthropic.batches import MessageBatchRequest
 from lmc.runtime.server.anthropic.messages import Conversation, MessagesRequest
 from lmc.runtime.server.openai.batches import BatchRequest
 from lmc.runtime.server.openai.chat import ChatRequest
 from lmc.runtime.server.openai.completions import CompletionRequest
+from lmc.runtime.server.openai.responses import ResponsesRequest
 from lmc.runtime.server.parameters import Parameters
 from lmc.runtime.server.sglang.generate import GenerateRequest, SamplingFields
 from tests.project.documents import Block, Page
@@ -30,6 +32,7 @@ PAGE = Page(REPOSITORY / "docs" / "serving.md")
 MODELS: dict[str, type[Parameters]] = {
     "chat": ChatRequest,
     "completions": CompletionRequest,
+    "responses": ResponsesRequest,
     "messages": MessagesRequest,
     "count_tokens": Conversation,
     "batches": BatchRequest,
@@ -43,6 +46,8 @@ METHODS: list[tuple[str, Callable[..., Any]]] = [
     ("chat", ChatCompletions.parse),
     ("chat", ChatCompletions.stream),
     ("completions", openai_resources.Completions.create),
+    ("responses", Responses.create),
+    ("responses", Responses.stream),
     ("files", openai_resources.Files.create),
     ("batches", openai_resources.Batches.create),
     ("messages", anthropic_messages.Messages.create),
@@ -50,12 +55,13 @@ METHODS: list[tuple[str, Callable[..., Any]]] = [
     ("count_tokens", anthropic_messages.Messages.count_tokens),
     ("message batches", MessageBatches.create),
 ]
-TRANSPORT = {"self", "extra_headers", "extra_query", "extra_body", "timeout"}
-CONVERTED = {"output_format"}  # the SDK sends it in another parameter
+TRANSPORT = {"self", "extra_headers", "extra_query", "extra_body", "timeout", "response_id", "starting_after"}
+CONVERTED = {"output_format", "text_format"}  # the SDK sends it in another parameter
 TALK = {"model": "toy", "messages": [{"role": "user", "content": "x"}]}
 BODIES: dict[str, tuple[str, dict[str, Any]]] = {
     "chat": ("/v1/chat/completions", {**TALK, "max_tokens": 2}),
     "completions": ("/v1/completions", {"model": "toy", "prompt": "x", "max_tokens": 2}),
+    "responses": ("/v1/responses", {"model": "toy", "input": "x", "max_output_tokens": 2}),
     "messages": ("/v1/messages", {**TALK, "max_tokens": 2}),
     "count_tokens": ("/v1/messages/count_tokens", TALK),
     "generate": ("/generate", {"text": "x", "sampling_params": {"max_new_tokens": 2}}),
@@ -71,6 +77,24 @@ REJECTED: dict[str, dict[str, Any]] = {
         "modalities": ["text", "audio"],
         "reasoning_effort": "low",
         "verbosity": "high",
+    },
+    "responses": {
+        "access_programs": {"x": 1},
+        "background": True,
+        "background_options": {"x": 1},
+        "context_management": [{"type": "compaction"}],
+        "conversation": "conv_1",
+        "image": {"x": 1},
+        "max_tool_calls": 2,
+        "moderation": {"model": "omni-moderation-latest"},
+        "parallel_tool_calls": "x",
+        "previous_response_id": "resp_1",
+        "prompt": {"id": "pmpt_1"},
+        "reasoning": {"effort": "high"},
+        "stream_options": {"include_usage": True},
+        "tool_choice": "required",
+        "tools": [{"type": "web_search"}],
+        "truncation": "auto",
     },
     "completions": {"best_of": 3, "suffix": " end"},
     "messages": {
@@ -118,7 +142,7 @@ REFUSED = documented("Rejected parameters")
 @pytest.mark.parametrize("endpoint", MODELS)
 def test_the_documentation_lists_the_parameters_of_the_server(endpoint: str):
     model = MODELS[endpoint]
-    assert HONOURED[endpoint] - CONVERTED == set(model.model_fields)
+    assert HONOURED[endpoint] == set(model.model_fields)
     assert IGNORED.get(endpoint, set()) == model.IGNORED
     assert set(model.NEUTRAL) <= REFUSED.get(endpoint, set())
 
@@ -155,7 +179,7 @@ def test_a_rejected_parameter_is_named(endpoint: str, name: str, toy: Served):
     error = answer.json()["error"]
     assert answer.status_code == 400, error
     assert name in error["message"]
-    if endpoint in ("chat", "completions"):
+    if endpoint in ("chat", "completions", "responses"):
         assert (error["param"], error["type"]) == (name, "invalid_request_error")
 
 

@@ -18,6 +18,7 @@ from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.chat import ChatRequest
 from lmc.runtime.server.openai.completions import CompletionRequest
 from lmc.runtime.server.openai.form import form as openai_form
+from lmc.runtime.server.openai.responses import ResponsesRequest
 from lmc.runtime.server.parameters import Parameters, invalid_body
 
 BatchProtocol = Literal["openai", "anthropic"]
@@ -122,7 +123,11 @@ def _anthropic_entry(result: LineResult) -> dict[str, Any]:
 ENDPOINTS: dict[BatchProtocol, dict[str, BatchEndpoint]] = {
     "openai": {
         path: BatchEndpoint(body, "body", makes_files=True, form=openai_form, entry=_openai_entry)
-        for path, body in (("/v1/chat/completions", ChatRequest), ("/v1/completions", CompletionRequest))
+        for path, body in (
+            ("/v1/chat/completions", ChatRequest),
+            ("/v1/completions", CompletionRequest),
+            ("/v1/responses", ResponsesRequest),
+        )
     },
     "anthropic": {
         "/v1/messages": BatchEndpoint(
