@@ -23,6 +23,7 @@ FROZEN = frozenset(WORDS)
 NESTED = {"k": [WORDS]}
 NUMBERS = {3, 1, 2}
 MIXED = {1, "a", 2.5}
+LAST = "z"  # a set of constants alone is made with the code: one made anew may have another order
 
 
 @tool(effect="pure")
@@ -31,7 +32,7 @@ def count(words) -> int:
 
 
 def loops(s, a):
-    for word in {"x", "y", "z"}:
+    for word in {"x", "y", LAST}:
         s += word
 
 
@@ -64,7 +65,7 @@ def fills_in(s, a):
 
 
 def unpacks(s, a):
-    first, *_ = {"x", "y", "z"}
+    first, *_ = {"x", "y", LAST}
     s += first
 
 
