@@ -71,7 +71,7 @@ def test_an_async_stream_that_is_closed_has_ended_its_run(late: LateEngine):
         await anext(events)
         while "judge/verdict" not in late.order:
             await asyncio.sleep(0.002)
-        await events.aclose()  # type: ignore[attr-defined] - it is a generator
+        await events.aclose()
         assert asyncio.all_tasks() == others
         with pytest.raises(StopAsyncIteration):
             await anext(events)

@@ -76,7 +76,8 @@ def run(command: str, folder: Path, **environment: str) -> str:
     """Run a command of lmc or of Python in ``folder`` and return what it prints."""
     words = shlex.split(command)
     path = (REPOSITORY, REPOSITORY / "examples")
-    done = processes.run(words[words[0] == "python" :], folder, path, NO_COLOR="1", COLUMNS="400", **environment)
+    settings = {"NO_COLOR": "1", "COLUMNS": "400", **environment}
+    done = processes.run(words[words[0] == "python" :], folder, path, merged=False, **settings)
     assert done.code == 0, f"{command}\n{done.err}"
     return done.out
 
