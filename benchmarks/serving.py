@@ -92,7 +92,7 @@ def serving(*options: str) -> Generator[Serving]:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a side of a case took, and the texts that it got."""
+    """The time and tokens of one side of a case, and the texts of its answers."""
 
     prompt_tokens: int
     cached_tokens: int

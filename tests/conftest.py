@@ -1,4 +1,4 @@
-"""What every test shares: settings of the environment, counts of generated cases, and the marks `slow` and `gpu`.
+"""Setup of all tests: settings of the environment, counts of generated cases, and the marks `slow` and `gpu`.
 
 `LMC_TEST_FULL=1` (make test-full) raises the counts. Fixtures and strategies of one package live in its own folder.
 """

@@ -21,7 +21,7 @@ SECONDS = 300
 
 @dataclass(frozen=True)
 class Done:
-    """What a process printed, and its exit code."""
+    """The output of a process, and its exit code."""
 
     code: int | None
     out: str

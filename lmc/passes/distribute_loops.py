@@ -438,7 +438,7 @@ class DistributeLoops(FunctionPass):
             return None
         split = LoopSplit(op, loop, producers, function.lists, guarded=guarded)
         if not any(map(_asks, split.together)):
-            self.missed(context, op, "each round goes on from what the one before gives")
+            self.missed(context, op, "each round needs a result of the round before")
             return None
         problem = split.problem()
         if problem is not None:

@@ -14,7 +14,7 @@ from tests.project.layers import REPOSITORY, imports, module_name, sources, with
 MOST = 25
 """Test files that are selected for their imports."""
 CORPORA = {"lmc.passes": "tests/filecheck/test_filecheck.py", "lmc.frontend": "tests/frontend/test_programs.py"}
-"""What any change below a package concerns."""
+"""Test files that any change in a package concerns."""
 ALWAYS = ("tests/project/test_layers.py", "tests/examples/test_examples.py", "tests/ir/test_interpreter.py")
 
 

@@ -560,7 +560,7 @@ SIGHTS = {
     "no green": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
     "no blue": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
 }
-"""What is seen of linear red, green and blue without one kind of cones (Machado, Oliveira and Fernandes, 2009)."""
+"""Matrices of linear red, green and blue as seen without one kind of cones (Machado, Oliveira and Fernandes, 2009)."""
 
 
 def linear(colour: str) -> list[float]:

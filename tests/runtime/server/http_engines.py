@@ -246,7 +246,7 @@ def check_same(found: Any, expected: Any) -> None:
 
 
 def facts(found: Generation) -> Any:
-    """What does not hang on the cache."""
+    """The figures of a result that do not depend on the cache."""
     return replace(found, cached_tokens=0, timing=None)
 
 

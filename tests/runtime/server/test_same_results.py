@@ -14,8 +14,9 @@ from tests.runtime.server.http_engines import HttpEngine, recorded_sources
 from tests.runtime.server.servers import FULL, Served
 
 QUICK = ("extract", "judge", "labels", "chat", "tree_of_thought")
-"""Those that run on the built-in model unless all do."""
+"""Examples that run on the built-in model in make test; make test-full runs all."""
 TARGETS = {"toy": Target("toy"), "builtin": Target("builtin", kv_tokens=8_000, deterministic=True)}
+CASES = [(name, target) for name in EXAMPLES for target in TARGETS if target == "toy" or FULL or name in QUICK]
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +27,10 @@ def engines() -> Generator[dict[str, Engine]]:
         engine.close()
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(("name", "target"), CASES)
 def test_calls_of_examples_give_the_same(
     name: str, target: str, engines: dict[str, Engine], request: pytest.FixtureRequest
 ):
-    if target == "builtin" and not FULL and name not in QUICK:
-        pytest.skip("with LMC_TEST_FULL=1")
     server: Served = request.getfixturevalue(target)
     local = engines.get(target) or engines.setdefault(target, make_engine(TARGETS[target]))
     example = EXAMPLES[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -18,7 +17,7 @@ from lmc.runtime.server.gate import lane_of, model_of, note_usage
 from lmc.runtime.server.jobs import UNLIMITED, Answered, ClientLane, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Sampled, check_model
-from lmc.runtime.server.openai.form import FINISH, chat_logprobs, failed, usage_of
+from lmc.runtime.server.openai.form import FINISH, chat_logprobs, failed, head_of, usage_of
 from lmc.runtime.server.openai.tools import CallDeltas, CallParam, ChatTool, ChatToolChoice, output_format, tool_use
 from lmc.runtime.server.parameters import MOST_LOGPROBS
 from lmc.runtime.server.prompts import ChatTurn
@@ -137,7 +136,14 @@ class ChatRequest(Sampled):
         """Return the whole answer. Raises ``ApiError``."""
         job, output = await self.job(model, lane)
         found = await model.generate(job)
-        return Answered({**_head(model), "choices": _choices(model, output, found), "usage": usage_of(found)}, found)
+        return Answered(
+            {
+                **head_of(model, "chatcmpl", "chat.completion"),
+                "choices": _choices(model, output, found),
+                "usage": usage_of(found),
+            },
+            found,
+        )
 
     @property
     def use(self) -> ToolUse:
@@ -171,22 +177,13 @@ async def chat_completions(request: Request, body: ChatRequest) -> Response:
     model = model_of(request)
     if body.stream:
         job, output = await body.job(model, lane_of(request))
-        head = {**_head(model), "object": "chat.completion.chunk"}
+        head = head_of(model, "chatcmpl", "chat.completion.chunk")
         wants_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         events = _events(request, model, job, output, head, wants_usage=wants_usage)
         return await EventStream.open(request, events, failed)
     answered = await while_connected(request, body.answer(model, lane_of(request)))
     note_usage(request, answered.found)
     return JSONResponse(answered.content)
-
-
-def _head(model: Model) -> dict[str, Any]:
-    return {
-        "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "object": "chat.completion",
-        "created": model.now,
-        "model": model.name,
-    }
 
 
 def _choices(model: Model, output: OutputFormat, found: Sequence[Generation]) -> list[dict[str, Any]]:

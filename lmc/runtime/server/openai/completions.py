@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,7 +16,7 @@ from lmc.runtime.server.gate import lane_of, model_of, note_usage
 from lmc.runtime.server.jobs import Answered, ClientLane, GenerationJob, ScoredPart, seeds_of
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Sampled, check_model
-from lmc.runtime.server.openai.form import FINISH, failed, usage_of
+from lmc.runtime.server.openai.form import FINISH, failed, head_of, usage_of
 from lmc.runtime.server.streams import DONE, EventStream, data, while_connected
 from lmc.runtime.server.tokens import TokenTexts
 
@@ -77,7 +76,10 @@ class CompletionRequest(Sampled):
     async def answer(self, model: Model, lane: ClientLane) -> Answered:
         """Return the whole answer. Raises ``ApiError``."""
         found, choices = await (await self.work(model, lane)).results()
-        return Answered({**_head(model), "choices": choices, "usage": _usage(found, self.n or 1)}, found)
+        return Answered(
+            {**head_of(model, "cmpl", "text_completion"), "choices": choices, "usage": _usage(found, self.n or 1)},
+            found,
+        )
 
 
 @dataclass(frozen=True)
@@ -156,19 +158,12 @@ async def completions(request: Request, body: CompletionRequest) -> Response:
         if body.max_tokens == 0:
             raise refused("stream", "nothing is generated")
         work = await body.work(model, lane_of(request))
-        return await EventStream.open(request, _events(request, work, _head(model)), failed)
+        return await EventStream.open(
+            request, _events(request, work, head_of(model, "cmpl", "text_completion")), failed
+        )
     answered = await while_connected(request, body.answer(model, lane_of(request)))
     note_usage(request, answered.found)
     return JSONResponse(answered.content)
-
-
-def _head(model: Model) -> dict[str, Any]:
-    return {
-        "id": f"cmpl-{uuid.uuid4().hex}",
-        "object": "text_completion",
-        "created": model.now,
-        "model": model.name,
-    }
 
 
 def _usage(found: Sequence[Generation], choices: int) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
 from lmc.ir.engine.protocol import FinishReason, Generation, TokenLogprob
 from lmc.runtime.server.errors import ApiError, Kind
+from lmc.runtime.server.model import Model
 from lmc.runtime.server.streams import data
 from lmc.runtime.server.tokens import TokenTexts
 
@@ -23,6 +25,11 @@ _TYPES: dict[Kind, str] = {
 }
 
 FINISH: dict[FinishReason, str] = {"stop": "stop", "eos": "stop", "length": "length"}
+
+
+def head_of(model: Model, prefix: str, kind: str) -> dict[str, Any]:
+    """Return the fields that an answer begins with; ``prefix`` is that of its id, ``kind`` the type of the object."""
+    return {"id": f"{prefix}-{uuid.uuid4().hex}", "object": kind, "created": model.now, "model": model.name}
 
 
 def form(error: ApiError) -> dict[str, Any]:
