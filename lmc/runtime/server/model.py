@@ -232,6 +232,7 @@ def _requests(jobs: Sequence[GenerationJob]) -> list[Request]:
             job.sampling,
             seed=seed,
             constraint=job.constraint,
+            may_be_cut=True,
             instance=job.lane.number,
             place=job.lane.place,
             priority=job.lane.priority,

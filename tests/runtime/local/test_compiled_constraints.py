@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmc import grammar
-from lmc.ir.engine.protocol import JUMP_FORWARD, Request, SamplingParams
+from lmc.ir.engine.protocol import JUMP_FORWARD, JumpForward, Request, SamplingParams
 from lmc.ir.errors import ConstraintError
 from tests.runtime.local.conftest import OpenEngine
 from tests.runtime.local.outcomes import run
@@ -25,7 +25,7 @@ SCHEMA = {
 LARK = 'start: "The quick (" start ")" | "brown" " fox"?'
 
 
-@pytest.mark.parametrize(
+every_source = pytest.mark.parametrize(
     "source",
     [
         {"regex": r"The quick (brown|red|grey)? fox jumps over \d{1,3} lazy dogs\."},
@@ -35,6 +35,9 @@ LARK = 'start: "The quick (" start ")" | "brown" " fox"?'
     ],
     ids=lambda source: next(iter(source)),
 )
+
+
+@every_source
 def test_compiled_constraints_are_kept_in_all_modes(open_engine: OpenEngine, source: dict[str, Any]) -> None:
     engine = open_engine(deterministic=True)
     constraint = grammar.compile(**source, tokenizer=engine.tokenizer)
@@ -55,3 +58,27 @@ def test_compiled_constraints_are_kept_in_all_modes(open_engine: OpenEngine, sou
             if "schema" in source:
                 assert {*json.loads(outcome[1])} == {"the name", "dogs", "brown"}
     assert whole >= 12
+
+
+@every_source
+@pytest.mark.parametrize("mode", JUMP_FORWARD)
+def test_what_may_be_cut_is_the_beginning_of_the_whole(
+    open_engine: OpenEngine, source: dict[str, Any], mode: JumpForward
+) -> None:
+    """Also within a code point: the texts of the regex and of the choices have some that take several tokens."""
+    if "regex" in source:
+        source = {"regex": r"[\s\S]{9,}"}
+    if "choices" in source:
+        source = {"choices": ["日本語 été", "日本 😀😀😀", "The quick brown fox"]}
+    engine = open_engine(deterministic=True)
+    constraint = grammar.compile(**source, tokenizer=engine.tokenizer)
+    for seed in range(4):
+        sampling = SamplingParams(max_tokens=40, temperature=1.0, logprobs=0)
+        request = Request((9, 8, 7), sampling, seed, constraint=constraint, jump_forward=mode, may_be_cut=True)
+        lengths = range(1, 40)
+        shorter = [replace(request, sampling=replace(sampling, max_tokens=length)) for length in lengths]
+        whole, *cut = run(engine, [request, *shorter])
+        for length, found in zip(lengths, cut, strict=True):
+            assert whole[1].startswith(found[1])
+            assert found[0] == whole[0][:length] or mode == "canonical"
+            assert found[3] == "length" if length < len(whole[0]) else found[1] == whole[1]

@@ -106,6 +106,35 @@ def test_answers_have_the_form_that_is_asked_for(client: openai.OpenAI, server: 
         assert answer.choices[0].message.content in allowed
 
 
+def test_an_output_that_max_tokens_cuts_has_that_reason(client: openai.OpenAI, server: Served):
+    """Whatever its constraint is, and also within a code point or a call of a tool."""
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"properties": {"at": {"type": "string"}}}}}
+    for parameters in (
+        {"regex": r"[\s\S]{40,}"},
+        {"regex": "(日本語|été){40}"},
+        {"json_schema": {"type": "array", "items": {"type": "string"}, "minItems": 9}},
+        {"ebnf": 'start: "(" start ")" start | /[a-zé]/'},
+        {"tools": [tool], "tool_choice": "required"},
+        {"tools": [tool]},
+    ):
+        asked: dict[str, Any] = {"model": server.model, "messages": TALK, "temperature": 1.0}
+        for seed in range(12):
+            asked.update(seed=seed, max_tokens=1 + seed, extra_body=parameters)
+            answer = client.chat.completions.create(**asked)
+            (choice,) = answer.choices
+            assert answer.usage is not None
+            if choice.finish_reason == "length":
+                assert answer.usage.completion_tokens == 1 + seed
+            else:
+                assert "tools" in parameters or "ebnf" in parameters
+            texts, ends = "", []
+            for chunk in client.chat.completions.create(**asked, stream=True):
+                texts += chunk.choices[0].delta.content or ""
+                ends.append(chunk.choices[0].finish_reason)
+            assert texts == (choice.message.content or "")
+            assert ends[-1] == choice.finish_reason
+
+
 def test_plain_completions_take_texts_and_ids(client: openai.OpenAI, server: Served):
     texts = ["Once upon a time", "The end"]
     both = client.completions.create(model=server.model, prompt=texts, max_tokens=7, temperature=0, n=2)
