@@ -148,6 +148,10 @@ class RunTimeline(_Model):
     is_complete: bool = False
 
 
+class NoHeaderError(InputError):
+    """A timeline that ends before its header: a run is about to write it, or it is none."""
+
+
 class _Event(_Model):
     ph: Name
     pid: Natural = 0
@@ -163,7 +167,7 @@ def read_timeline(lines: Iterable[bytes], shown: str) -> RunTimeline:
     """Read the lines of a file, which may be cut anywhere after its header; ``shown`` is its name in messages.
 
     Events that this version does not know are left out. Raises ``InputError`` where the file is no timeline, or one of
-    another version.
+    another version, ``NoHeaderError`` where it ends before its header.
     """
     header: Header | None = None
     found: dict[type[BaseModel], list[Any]] = {TimelinePlan: [], MeasuredRequest: [], ToolCall: [], EngineStep: []}
@@ -189,7 +193,7 @@ def read_timeline(lines: Iterable[bytes], shown: str) -> RunTimeline:
                 break  # it is cut here
             raise _invalid(shown, number) from None
     if header is None:
-        raise InputError(f"{shown} has no header of a timeline", remedy=_REMEDY)
+        raise NoHeaderError(f"{shown} has no header of a timeline", remedy=_REMEDY)
     return RunTimeline(
         header=header,
         plans=tuple(found[TimelinePlan]),

@@ -316,6 +316,35 @@ def test_it_follows_a_run(named: tuple[str, ...], tmp_path: Path) -> None:
         events.until("problem", says("has changed since run.json was recorded"))
 
 
+@pytest.mark.parametrize(
+    ("named", "beginning"),
+    [
+        (("ask.py", "--timeline", "run.json"), None),
+        (("ask.py", "--timeline", "run.json"), '[\n{"ph":"M","na'),
+        (("ask.py", "run.json"), None),
+        (("ask.py", "run.json"), ""),
+    ],
+)
+def test_it_waits_for_a_timeline(named: tuple[str, ...], beginning: str | None, tmp_path: Path) -> None:
+    """A file that is not there, or has no header yet, is one that a run is about to write."""
+    write(tmp_path, ask=PROGRAM, words="QUESTION = 'Why '\n")
+    (tmp_path / "rows.jsonl").write_text('{"topic": "tea"}\n')
+    if beginning is not None:
+        (tmp_path / "run.json").write_text(beginning)
+    waiting = "waiting for run.json: lmc run --timeline run.json writes it"
+    with viewing(tmp_path, *named) as server, server.events() as events:
+        view = events.next("view", "problem")[1]
+        assert view["notices"] == [waiting]
+        assert "timeline" not in view
+        run = ("run", "ask.py", "--input", "rows.jsonl", "--timeline", "run.json", "-o", "out.jsonl")
+        subprocess.run([sys.executable, "-c", START, *run], cwd=tmp_path, check=True, capture_output=True, timeout=120)
+        view = events.until("view", lambda view: view.get("timeline", {}).get("complete"))
+        assert view["timeline"]["request_count"] == 1
+        assert "notices" not in view
+        (tmp_path / "run.json").unlink()
+        assert events.next("view", "problem")[1]["notices"] == [waiting]
+
+
 def test_options_reach_the_compilation(tmp_path: Path) -> None:
     write(tmp_path, ask=PROGRAM, words="QUESTION = 'Why '\n")
     with viewing(tmp_path, "ask.py", "topic=tea", "-O0", "--model", "toy") as server, server.events() as events:

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from lmc.driver.commands import view
+from lmc.driver.commands import timelines, view
 from lmc.driver.errors import ProgramImportError, TimelineMismatchError
 from lmc.driver.programs import is_library, program_file
 from lmc.driver.run.result import describe_error
@@ -144,9 +144,10 @@ def _work(results: Connection, job: ViewJob) -> None:
 
 def _view(job: ViewJob, timeline: str | None) -> view.CompiledView:
     room = view.Room(job.kv_tokens, job.batch)
-    if timeline is not None and not Path(timeline).exists():
+    if timeline is not None and not timelines.is_begun(timeline):
         found = _view(job, None)
-        return found.model_copy(update={"notices": (*found.notices, f"waiting for {timeline}")})
+        waiting = f"waiting for {timeline}: lmc run --timeline {timeline} writes it"
+        return found.model_copy(update={"notices": (*found.notices, waiting)})
     try:
         return view.run(job.name, job.given, job.fixed, data=job.data, timeline=timeline, room=room)
     except TimelineMismatchError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 from lmc.backend.plan import Plan
@@ -9,8 +10,11 @@ from lmc.backend.schedule.fingerprints import plan_digest
 from lmc.driver.batch.lines import shown_path
 from lmc.driver.batch.run_record import rows_digest, source_digests
 from lmc.driver.errors import TimelineMismatchError, UsageError
-from lmc.report.timeline import RunTimeline, read_timeline
+from lmc.ir.errors import InputError
+from lmc.report.timeline import NoHeaderError, RunTimeline, read_timeline
 
+_HEADER_LINES = 2
+"""The header ends with this line of a file."""
 _REMEDY = "name a timeline of this program, or record the run again: lmc run PROGRAM --timeline FILE"
 
 
@@ -21,6 +25,18 @@ def read(path: str) -> RunTimeline:
             return read_timeline(lines, path)
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", remedy=_REMEDY) from error
+
+
+def is_begun(path: str) -> bool:
+    """Return False for a timeline that a run has yet to write: there is no file, or no header in it."""
+    try:
+        with Path(path).open("rb") as lines:
+            read_timeline(islice(lines, _HEADER_LINES), path)
+    except (FileNotFoundError, NoHeaderError):
+        return False
+    except (OSError, InputError):  # whoever reads it says so
+        return True
+    return True
 
 
 def check_sources(found: RunTimeline, path: str, spec: str) -> None:

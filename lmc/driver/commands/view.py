@@ -80,7 +80,7 @@ def run(
     not given. Raises as ``lmc compile`` and ``lmc schedule`` do, and ``InputError`` for a timeline of something else.
     """
     kind = kind_of(name)
-    if kind == "timeline":
+    if kind == "timeline" and Path(name).exists():
         raise UsageError(
             f"{name} is a timeline, which is no program", remedy=f"name its program, and give --timeline {name}"
         )
@@ -111,7 +111,10 @@ def run(
 
 
 def kind_of(name: str) -> Kind:
-    """Return the kind of what a command line names: by its beginning, else by the end of its name."""
+    """Return the kind of what a command line names: by its beginning, else by the end of its name.
+
+    A ``.json`` that is empty or not there is a timeline that a run has yet to write.
+    """
     try:
         with Path(program_file(name)).open("rb") as file:
             beginning = file.read(_BEGINNING).lstrip()
@@ -119,7 +122,7 @@ def kind_of(name: str) -> Kind:
         beginning = b""
     if beginning.startswith(b"{") and b'"lmc.schedule"' in beginning:
         return "schedule"
-    if name.endswith(".json") and (beginning.startswith(b"[") or b'"traceEvents"' in beginning):
+    if name.endswith(".json") and (beginning[:1] in (b"", b"[") or b'"traceEvents"' in beginning):
         return "timeline"
     return "module" if name.endswith(".lmir") else "plan" if is_saved(name) else "program"
 
