@@ -46,8 +46,12 @@ class UnsupportedError(ValueError):
 
 
 def invalid_body(problems: Sequence[Mapping[str, Any]]) -> ApiError:
-    """Return the first of pydantic's problems of a body as the error of the parameter that it is about."""
-    first = problems[0]
+    """Return the first of pydantic's deepest problems of a body as the error of the parameter that it is about.
+
+    Of several types that a parameter may have, the deepest problem is that of the closest one. Problems that this
+    server words itself come before others.
+    """
+    first = max(problems, key=lambda each: (len(each["loc"]), "error" in each.get("ctx", {})))
     if first["type"] == "json_invalid":
         return ApiError("invalid", "the body is no JSON")
     inner = first.get("ctx", {}).get("error")
@@ -61,7 +65,7 @@ def invalid_body(problems: Sequence[Mapping[str, Any]]) -> ApiError:
 
 def _is_alternative(step: str) -> bool:
     """Return True for the parts of a path that pydantic adds to name one of several types."""
-    return "[" in step or step in ("str", "int", "float", "bool")
+    return "[" in step or step[:1].isupper() or step in ("str", "int", "float", "bool")
 
 
 def sampling_of(

@@ -1,15 +1,17 @@
 """Tools, through the SDKs: templates that know tools, and those that do not."""
 
+import asyncio
 import json
 import os
 import shutil
 import threading
 import time
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Literal
 
 import anthropic
 import openai
+import pydantic
 import pytest
 
 from lmc import builtin_model
@@ -213,6 +215,202 @@ def test_messages_have_blocks_for_calls(claude: anthropic.Anthropic, server: Ser
     counted = claude.messages.count_tokens(**asked).input_tokens
     assert answer.usage.input_tokens + (answer.usage.cache_read_input_tokens or 0) == counted
     assert counted > claude.messages.count_tokens(model=server.model, messages=talk).input_tokens
+
+
+RESPONSE_TOOLS: list[Any] = [{"type": "function", "strict": True, **tool["function"]} for tool in TOOLS]
+RESPONSE_PICK: Any = {"type": "function", "name": "weather"}
+RESPONSE_SOME: Any = {"type": "allowed_tools", "mode": "required", "tools": [RESPONSE_PICK]}
+
+
+class Weather(pydantic.BaseModel):
+    """The weather of a city."""
+
+    city: Literal["Oslo", "Bern"]
+
+
+@pytest.mark.parametrize("choice", ["required", RESPONSE_PICK, RESPONSE_SOME])
+def test_responses_have_items_for_calls(client: openai.OpenAI, server: Served, choice: Any):
+    asked: dict[str, Any] = {
+        "model": server.model,
+        "input": ASK,
+        "tools": RESPONSE_TOOLS,
+        "tool_choice": choice,
+        "temperature": 0,
+        "parallel_tool_calls": False,
+    }
+    whole = client.responses.create(**asked)
+    (call,) = whole.output
+    assert call.type == "function_call"
+    assert (whole.status, call.status) == ("completed", "completed")
+    assert is_good(call.name, json.loads(call.arguments))
+    assert choice == "required" or call.name == "weather"
+    forced: Any = {"required": "required", "function": PICK, "allowed_tools": SOME}[
+        choice if isinstance(choice, str) else choice["type"]
+    ]
+    chat = client.chat.completions.create(
+        model=server.model, messages=ASK, tools=TOOLS, tool_choice=forced, temperature=0, parallel_tool_calls=False
+    )
+    (same,) = chat.choices[0].message.tool_calls or []
+    assert same.type == "function"
+    assert (same.function.name, same.function.arguments) == (call.name, call.arguments)
+    assert whole.usage is not None
+    assert chat.usage is not None
+    assert whole.usage.input_tokens == chat.usage.prompt_tokens
+    with client.responses.stream(**asked) as stream:
+        events: list[Any] = list(stream)
+    kinds = [event.type for event in events]
+    deltas = [event for event in events if event.type == "response.function_call_arguments.delta"]
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert kinds == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        *["response.function_call_arguments.delta"] * len(deltas),
+        "response.function_call_arguments.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    added, *_, arguments, done, completed = events[2:]
+    assert (added.item.name, added.item.arguments, added.item.status) == (call.name, "", "in_progress")
+    assert "".join(event.delta for event in deltas) == arguments.arguments == done.item.arguments == call.arguments
+    (last,) = completed.response.output
+    assert added.item.call_id == done.item.call_id == last.call_id
+    assert last.parsed_arguments == json.loads(call.arguments)
+    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "Rain <|im_end|>"}
+    answer = client.responses.create(
+        model=server.model,
+        input=[*ASK, *whole.output, result],
+        tools=RESPONSE_TOOLS,
+        max_output_tokens=5,
+        temperature=0,
+    )
+    said: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [same.model_dump()]}
+    talk: list[Any] = [*ASK, said, {"role": "tool", "tool_call_id": same.id, "content": "Rain <|im_end|>"}]
+    equal = client.chat.completions.create(model=server.model, messages=talk, tools=TOOLS, max_tokens=5, temperature=0)
+    assert answer.output_text == (equal.choices[0].message.content or "")
+    assert answer.usage is not None
+    assert equal.usage is not None
+    assert answer.usage.input_tokens == equal.usage.prompt_tokens
+
+
+def test_responses_with_tools_may_be_text(client: openai.OpenAI, server: Served):
+    asked: dict[str, Any] = {"model": server.model, "input": ASK, "tools": RESPONSE_TOOLS, "temperature": 0}
+    answer = client.responses.create(**asked, max_output_tokens=9)
+    assert [item.type for item in answer.output] == ["message"]
+    chat = client.chat.completions.create(model=server.model, messages=ASK, tools=TOOLS, temperature=0, max_tokens=9)
+    assert answer.output_text == chat.choices[0].message.content
+    with client.responses.stream(**asked, max_output_tokens=9, tool_choice="none") as stream:
+        *_, last = stream
+    assert last.type in ("response.completed", "response.incomplete")
+    assert last.response.output_text == answer.output_text
+    form: Any = {"format": {"type": "json_schema", "name": "x", "schema": {"enum": ["rain", "sun"]}}}
+    formed = client.responses.create(**asked, text=form, tool_choice="none")
+    assert json.loads(formed.output_text) in ("rain", "sun")
+
+
+def test_items_of_a_turn_are_one_message(client: openai.OpenAI, server: Served):
+    """A message and the calls behind it are a turn of the assistant, as in a chat."""
+    arguments = '{"city":"Oslo","days":1}'
+    talk: list[Any] = [
+        *ASK,
+        {"role": "assistant", "content": "I look."},
+        *(
+            {"type": "function_call", "call_id": f"c{number}", "name": "weather", "arguments": arguments}
+            for number in (1, 2)
+        ),
+        {"type": "function_call_output", "call_id": "c1", "output": "Rain"},
+        {"type": "function_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "Sun"}]},
+    ]
+    function = {"name": "weather", "arguments": arguments}
+    calls = [{"id": f"c{number}", "type": "function", "function": function} for number in (1, 2)]
+    messages: list[Any] = [
+        *ASK,
+        {"role": "assistant", "content": "I look.", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "content": "Rain"},
+        {"role": "tool", "tool_call_id": "c2", "content": "Sun"},
+    ]
+    asked: dict[str, Any] = {"model": server.model, "temperature": 0}
+    one = client.responses.create(input=talk, tools=RESPONSE_TOOLS, max_output_tokens=6, **asked)
+    other = client.chat.completions.create(messages=messages, tools=TOOLS, max_tokens=6, **asked)
+    assert one.usage is not None
+    assert other.usage is not None
+    assert one.usage.input_tokens == other.usage.prompt_tokens
+    assert one.output_text == (other.choices[0].message.content or "")
+
+
+def test_parsed_calls_are_objects(client: openai.OpenAI, server: Served):
+    tool: Any = openai.pydantic_function_tool(Weather)
+    asked: dict[str, Any] = {"model": server.model, "input": ASK, "tools": [tool], "tool_choice": "required"}
+    (call,) = client.responses.parse(**asked, parallel_tool_calls=False).output
+    assert call.type == "function_call"
+    assert isinstance(call.parsed_arguments, Weather)
+    (typed,) = (
+        client.chat.completions.parse(
+            model=server.model, messages=ASK, tools=[tool], tool_choice="required", parallel_tool_calls=False
+        )
+        .choices[0]
+        .message.tool_calls
+        or []
+    )
+    assert isinstance(typed.function.parsed_arguments, Weather)
+
+
+def test_asynchronous_streams_and_batches_have_calls(builtin: Served):
+    asked: dict[str, Any] = {
+        "model": builtin.model,
+        "input": ASK,
+        "tools": RESPONSE_TOOLS,
+        "tool_choice": "required",
+        "temperature": 0,
+        "parallel_tool_calls": False,
+    }
+
+    async def ask() -> Any:
+        client = openai.AsyncOpenAI(base_url=f"{builtin.url}/v1", api_key="none", timeout=SECONDS)
+        async with client, client.responses.stream(**asked) as stream:
+            return await stream.get_final_response()
+
+    (call,) = asyncio.run(ask()).output
+    client = openai.OpenAI(base_url=f"{builtin.url}/v1", api_key="none", timeout=SECONDS)
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/responses", "body": asked}
+    file = client.files.create(file=("in.jsonl", json.dumps(line).encode()), purpose="batch")
+    batch = client.batches.create(input_file_id=file.id, endpoint="/v1/responses", completion_window="24h")
+    while batch.status not in ("completed", "failed", "expired", "cancelled"):
+        time.sleep(0.05)
+        batch = client.batches.retrieve(batch.id)
+    assert batch.output_file_id is not None
+    (item,) = json.loads(client.files.content(batch.output_file_id).text)["response"]["body"]["output"]
+    assert (item["type"], item["name"], item["arguments"]) == ("function_call", call.name, call.arguments)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name", "word"),
+    [
+        *(
+            ({"tools": [{"type": kind}]}, "tools", kind)
+            for kind in ("web_search", "file_search", "code_interpreter", "mcp", "custom", "image_generation", "shell")
+        ),
+        ({"tools": [{"type": "function", "name": "x", "parameters": {"type": 7}}]}, "tools", "x"),
+        ({"tools": [{"type": "function", "name": "x", "defer_loading": True}]}, "tools", "defer_loading"),
+        ({"tools": [{"type": "function", "function": {"name": "x"}}]}, "tools", "name"),
+        ({"tools": RESPONSE_TOOLS, "tool_choice": {"type": "function", "name": "x"}}, "tool_choice", "x"),
+        ({"tools": RESPONSE_TOOLS, "tool_choice": {"type": "web_search"}}, "tool_choice", "web_search"),
+        ({"tools": RESPONSE_TOOLS, "include": ["message.output_text.logprobs"]}, "include", "tools"),
+        ({"tool_choice": "required"}, "tool_choice", "tools"),
+        ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "input", "c"),
+        ({"input": [{"type": "function_call", "call_id": "c", "name": "x", "arguments": "[]"}]}, "input", "JSON"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input", "function_call"),
+    ],
+)
+def test_tools_of_responses_that_can_not_be_used_are_refused(
+    parameters: dict[str, Any], name: str, word: str, toy: Served
+):
+    for stream in (False, True):
+        answer = toy.post("/v1/responses", {"model": "toy", "input": ASK, "stream": stream, **parameters})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
+        assert error["param"].startswith(name)
+        assert word in error["message"]
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,8 @@ class ChatRequest(Sampled):
     @property
     def use(self) -> ToolUse:
         """The tools of the conversation. Raises ``ApiError``."""
-        return tool_use(self.tools, self.tool_choice, is_parallel=self.parallel_tool_calls is not False)
+        functions = [tool.function for tool in self.tools or ()]
+        return tool_use(functions, self.tool_choice, is_parallel=self.parallel_tool_calls is not False)
 
     def prompts(self, model: Model) -> list[tuple[int, ...]]:
         """Return the prompt, as the only one. Raises ``ApiError``."""

@@ -1,26 +1,39 @@
-"""``/v1/responses``: answers in text. Nothing is stored, so each request has the whole conversation."""
+"""``/v1/responses``: answers in text, and calls of functions. Nothing is stored: requests have whole conversations."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from starlette.responses import JSONResponse, Response
 
 from lmc.ir.engine.protocol import Generation, TokenDelta, TokenLogprob
-from lmc.runtime.server.calls import new_id
+from lmc.ir.tokens.tool_text import ChatCall
+from lmc.runtime.server.calls import (
+    MOST_TOOLS,
+    ArgumentsPiece,
+    CallStart,
+    OutputFormat,
+    Piece,
+    TextPiece,
+    ToolUse,
+    new_id,
+)
 from lmc.runtime.server.errors import ApiError, error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
 from lmc.runtime.server.jobs import UNLIMITED, Answered, ClientLane, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
-from lmc.runtime.server.openai.common import check_model
+from lmc.runtime.server.openai.common import Restriction, check_model
 from lmc.runtime.server.openai.form import chat_logprobs, form, usage_of
+from lmc.runtime.server.openai.tools import ResponseTool, ResponseToolChoice, call_of, output_format, tool_use
 from lmc.runtime.server.parameters import MOST_LOGPROBS, Parameters, sampling_of
 from lmc.runtime.server.prompts import ChatTurn
 from lmc.runtime.server.streams import EventStream, data, while_connected
+from lmc.runtime.server.tokens import TokenTexts
 
 router = APIRouter()
 
@@ -48,9 +61,75 @@ class ResponseMessage(Parameters):
     @property
     def turn(self) -> ChatTurn:
         """The message as a turn."""
-        parts = self.content
-        text = parts if isinstance(parts, str) else "".join(part.text for part in parts)
-        return ChatTurn(_ROLES.get(self.role, self.role), text)
+        return ChatTurn(_ROLES.get(self.role, self.role), _text_of(self.content))
+
+
+class FunctionCallItem(Parameters):
+    """A call that the assistant has made."""
+
+    IGNORED: ClassVar[frozenset[str]] = frozenset({"id", "status", "created_by"})
+    NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {"async": (False,), "caller": ({"type": "direct"},)}
+
+    type: Literal["function_call"]
+    call_id: str
+    name: str
+    arguments: str
+
+
+class FunctionOutputItem(Parameters):
+    """The result of a call."""
+
+    IGNORED: ClassVar[frozenset[str]] = frozenset({"id", "status", "created_by"})
+    NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {"caller": ({"type": "direct"},)}
+
+    type: Literal["function_call_output"]
+    call_id: str
+    name: str | None = None
+    output: str | list[ResponsePart]
+
+
+def _text_of(content: str | Sequence[ResponsePart]) -> str:
+    return content if isinstance(content, str) else "".join(part.text for part in content)
+
+
+def _type_of(item: Any) -> str | None:
+    kind = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else getattr(item, "type", None)
+    return "message" if kind is None else kind if isinstance(kind, str) else None
+
+
+ResponseItem = Annotated[
+    Annotated[ResponseMessage, Tag("message")]
+    | Annotated[FunctionCallItem, Tag("function_call")]
+    | Annotated[FunctionOutputItem, Tag("function_call_output")],
+    Discriminator(
+        _type_of,
+        custom_error_type="item_type",
+        custom_error_message="an item is a message, a function_call or a function_call_output",
+    ),
+]
+
+
+def turns_of(items: Sequence[ResponseItem]) -> list[ChatTurn]:
+    """Return the turns of a conversation: a message of the assistant and the calls behind it are one.
+
+    Raises ``ApiError`` for a result without its call.
+    """
+    turns: list[ChatTurn] = []
+    calls: dict[str, ChatCall] = {}
+    for item in items:
+        if isinstance(item, ResponseMessage):
+            turns.append(item.turn)
+        elif isinstance(item, FunctionCallItem):
+            call = calls[item.call_id] = call_of("input", item.call_id, item.name, item.arguments)
+            if not turns or turns[-1].role != "assistant":
+                turns.append(ChatTurn("assistant", ""))
+            turns[-1] = replace(turns[-1], calls=(*turns[-1].calls, call))
+        else:
+            answered = calls.get(item.call_id)
+            if answered is None:
+                raise refused("input", f"there is no call {item.call_id!r} before its output")
+            turns.append(ChatTurn("tool", _text_of(item.output), answered=answered))
+    return turns
 
 
 class ResponseTextFormat(BaseModel):
@@ -91,16 +170,13 @@ class ResponsesRequest(Parameters):
     NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {
         "background": (False,),
         "context_management": ([],),
-        "parallel_tool_calls": (True, False),  # there are no tools
         "reasoning": ({}, {"effort": "none"}),
         "stream_options": ({}, {"include_obfuscation": False}, {"include_obfuscation": True}),
-        "tool_choice": ("auto", "none"),
-        "tools": ([],),
         "truncation": ("disabled",),
     }
 
     model: str
-    input: str | list[ResponseMessage]
+    input: str | list[ResponseItem]
     instructions: str | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
     temperature: float | None = None
@@ -108,6 +184,9 @@ class ResponsesRequest(Parameters):
     top_logprobs: int | None = Field(default=None, ge=0, le=MOST_LOGPROBS)
     include: list[Literal["message.output_text.logprobs"]] | None = None
     text: ResponseTextConfig | None = None
+    tools: list[ResponseTool] | None = Field(default=None, max_length=MOST_TOOLS)
+    tool_choice: ResponseToolChoice | None = None
+    parallel_tool_calls: bool | None = None
     stream: bool | None = None
 
     @property
@@ -115,23 +194,31 @@ class ResponsesRequest(Parameters):
         """The most tokens of an answer, as a batch plans it."""
         return self.max_output_tokens or UNLIMITED
 
+    @property
+    def use(self) -> ToolUse:
+        """The tools of the conversation. Raises ``ApiError``."""
+        return tool_use(self.tools or (), self.tool_choice, is_parallel=self.parallel_tool_calls is not False)
+
     def prompts(self, model: Model) -> list[tuple[int, ...]]:
         """Return the prompt, as the only one. Raises ``ApiError``."""
         check_model(model, self.model)
-        given = [ChatTurn("user", self.input)] if isinstance(self.input, str) else [each.turn for each in self.input]
+        given = [ChatTurn("user", self.input)] if isinstance(self.input, str) else turns_of(self.input)
         if not given:
             raise refused("input", "there is no message")
         turns = [ChatTurn("system", self.instructions), *given] if self.instructions else given
+        tools = self.use.tools
         try:
-            return [model.prompts.chat(turns, goes_on=False)]
+            return [model.prompts.chat(turns, goes_on=False, tools=tools)]
         except Exception as error:
             raise error_of(error, "input") from error
 
-    async def job(self, model: Model, lane: ClientLane) -> GenerationJob:
-        """Return what the engine has to do. Raises ``ApiError``."""
+    async def job(self, model: Model, lane: ClientLane) -> tuple[GenerationJob, OutputFormat]:
+        """Return what the engine has to do, and the format of its output. Raises ``ApiError``."""
         (prompt,) = self.prompts(model)
         if self.top_logprobs and not self.include:
             raise refused("top_logprobs", "it needs message.output_text.logprobs in include")
+        if self.include and self.use.tools:
+            raise refused("include", "with tools, the tokens of a text are not told from those of calls")
         rest = max(model.engine.info.context_length - len(prompt), 1)
         sampling = sampling_of(
             max_tokens=self.max_output_tokens or rest,
@@ -141,8 +228,9 @@ class ResponsesRequest(Parameters):
             vocabulary_size=model.tokenizer.vocabulary_size,
         )
         schema = self._schema()
-        constraint = None if schema is None else await model.constraint("text.format", "schema", schema)
-        return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane, constraint)
+        restriction = None if schema is None else Restriction("text.format", "schema", schema, None)
+        output, constraint = await output_format(model, self.use, restriction)
+        return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane, constraint), output
 
     def _schema(self) -> dict[str, Any] | bool | None:
         given = None if self.text is None else self.text.format
@@ -156,8 +244,12 @@ class ResponsesRequest(Parameters):
 
     async def answer(self, model: Model, lane: ClientLane) -> Answered:
         """Return the whole answer. Raises ``ApiError``."""
-        (found,) = await model.generate(await self.job(model, lane))
+        job, output = await self.job(model, lane)
+        (found,) = await model.generate(job)
         written = _Written(self, model)
+        for piece in output.reader().read(found.text, is_last=True):
+            written.items.add(piece)
+        written.items.end(_status(found), found.logprobs or ())
         return Answered(written.ended(found), [found])
 
 
@@ -167,21 +259,111 @@ async def create_response(request: Request, body: ResponsesRequest) -> Response:
     model = model_of(request)
     if body.stream:
         written = _Written(body, model)
-        events = _events(request, written, await body.job(model, lane_of(request)))
-        return await EventStream.open(request, events, written.failed)
+        job, output = await body.job(model, lane_of(request))
+        return await EventStream.open(request, _events(request, written, job, output), written.failed)
     answered = await while_connected(request, body.answer(model, lane_of(request)))
     note_usage(request, answered.found)
     return JSONResponse(answered.content)
+
+
+def _status(found: Generation) -> str:
+    return "incomplete" if found.finish_reason == "length" else "completed"
+
+
+_Event = tuple[str, dict[str, Any]]
+
+
+class _Items:
+    """Makes the items of an output, piece by piece: a message, and one for each call. Gives the events about them."""
+
+    def __init__(self, texts: TokenTexts) -> None:
+        self.done: list[dict[str, Any]] = []
+        self._texts = texts
+        self._open: dict[str, Any] | None = None
+        self._said: list[str] = []
+        self._scored: list[dict[str, Any]] = []
+
+    def add(self, piece: Piece, entries: Sequence[TokenLogprob] = ()) -> list[_Event]:
+        """Return the events of some more of the output; ``entries`` are those of a text."""
+        match piece:
+            case CallStart(name):
+                return self._begin(
+                    {"id": new_id("fc_"), "type": "function_call", "call_id": new_id("call_"), "name": name}
+                )
+            case ArgumentsPiece(text):
+                self._said.append(text)
+                return [self._at("response.function_call_arguments.delta", delta=text)]
+            case TextPiece(text):
+                begun = (
+                    []
+                    if self._is_message
+                    else self._begin({"id": new_id("msg_"), "type": "message", "role": "assistant"})
+                )
+                scored = self._logprobs(entries)
+                self._said.append(text)
+                self._scored += scored
+                delta = self._at("response.output_text.delta", content_index=0, delta=text, logprobs=scored)
+                return [*begun, delta] if text or scored else begun
+
+    def end(self, status: str, entries: Sequence[TokenLogprob] = ()) -> list[_Event]:
+        """Return the events of the end of the output; there is a message at least."""
+        is_text = bool(entries) or not (self.done or self._open)
+        return [*(self.add(TextPiece(""), entries) if is_text else ()), *self._close(status)]
+
+    @property
+    def _is_message(self) -> bool:
+        return self._open is not None and self._open["type"] == "message"
+
+    def _begin(self, head: dict[str, Any]) -> list[_Event]:
+        events = self._close("completed")
+        self._open, self._said, self._scored = head, [], []
+        empty = {"content": []} if self._is_message else {"arguments": ""}
+        item = {**head, "status": "in_progress", **empty}
+        events.append(("response.output_item.added", {"output_index": len(self.done), "item": item}))
+        if self._is_message:
+            events.append(self._at("response.content_part.added", content_index=0, part=self._part("", [])))
+        return events
+
+    def _close(self, status: str) -> list[_Event]:
+        """Return the end of the open item, if there is one."""
+        if self._open is None:
+            return []
+        said = "".join(self._said)
+        if self._is_message:
+            part = self._part(said, self._scored)
+            item = {**self._open, "status": status, "content": [part]}
+            events = [
+                self._at("response.output_text.done", content_index=0, text=said, logprobs=self._scored),
+                self._at("response.content_part.done", content_index=0, part=part),
+            ]
+        else:
+            item = {**self._open, "status": status, "arguments": said}
+            events = [self._at("response.function_call_arguments.done", arguments=said)]
+        events.append(("response.output_item.done", {"output_index": len(self.done), "item": item}))
+        self.done.append(item)
+        self._open = None
+        return events
+
+    def _at(self, kind: str, **content: Any) -> _Event:
+        """Return an event about the open item."""
+        assert self._open is not None, "an item has begun"
+        return kind, {"output_index": len(self.done), "item_id": self._open["id"], **content}
+
+    def _part(self, text: str, scored: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"type": "output_text", "annotations": [], "text": text, "logprobs": scored}
+
+    def _logprobs(self, entries: Sequence[TokenLogprob]) -> list[dict[str, Any]]:
+        return chat_logprobs(entries, self._texts)["content"]
 
 
 class _Written:
     """Makes the forms of one response: as it begins, its events, as it ends."""
 
     def __init__(self, body: ResponsesRequest, model: Model) -> None:
-        self._body = body
         self.model = model
+        self.items = _Items(model.texts)
+        self._body = body
         self._id = new_id("resp_")
-        self._item = new_id("msg_")
         self._created = model.now
         self._numbers = itertools.count()
 
@@ -190,6 +372,7 @@ class _Written:
         body = self._body
         given = None if body.text is None else body.text.format
         shown = {"type": "text"} if given is None else given.model_dump(by_alias=True, exclude_none=True)
+        choice = body.tool_choice or "auto"
         return {
             "id": self._id,
             "object": "response",
@@ -202,12 +385,12 @@ class _Written:
             "metadata": {},
             "model": self.model.name,
             "output": output,
-            "parallel_tool_calls": False,
+            "parallel_tool_calls": body.parallel_tool_calls is not False,
             "previous_response_id": None,
             "temperature": 1.0 if body.temperature is None else body.temperature,
             "text": {"format": shown},
-            "tool_choice": "none",
-            "tools": [],
+            "tool_choice": choice if isinstance(choice, str) else choice.model_dump(),
+            "tools": [tool.model_dump() for tool in body.tools or ()],
             "top_logprobs": body.top_logprobs or 0,
             "top_p": 1.0 if body.top_p is None else body.top_p,
             "truncation": "disabled",
@@ -216,10 +399,10 @@ class _Written:
 
     def ended(self, found: Generation) -> dict[str, Any]:
         """Return the response with its output and usage."""
-        status = "incomplete" if found.finish_reason == "length" else "completed"
+        status = _status(found)
         usage = usage_of([found])
         return {
-            **self.response(status, [self.item(status, [self.part(found.text, found.logprobs)])]),
+            **self.response(status, self.items.done),
             "completed_at": self.model.now if status == "completed" else None,
             "usage": {
                 "input_tokens": usage["prompt_tokens"],
@@ -230,61 +413,42 @@ class _Written:
             },
         }
 
-    def item(self, status: str, content: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return the message of the output."""
-        return {"id": self._item, "type": "message", "role": "assistant", "status": status, "content": content}
-
-    def part(self, text: str, logprobs: Sequence[TokenLogprob] | None) -> dict[str, Any]:
-        """Return the text of the message."""
-        return {"type": "output_text", "annotations": [], "text": text, "logprobs": self.logprobs(logprobs or ())}
-
-    def logprobs(self, entries: Sequence[TokenLogprob]) -> list[dict[str, Any]]:
-        """Return log-probabilities."""
-        return chat_logprobs(entries, self.model.texts)["content"]
-
-    def event(self, kind: str, **content: Any) -> bytes:
+    def event(self, kind: str, content: dict[str, Any]) -> bytes:
         """Return an event of the stream."""
         return data({"type": kind, "sequence_number": next(self._numbers), **content}, kind)
-
-    def at_item(self, kind: str, **content: Any) -> bytes:
-        """Return an event about the message."""
-        return self.event(kind, output_index=0, **content)
-
-    def at_part(self, kind: str, **content: Any) -> bytes:
-        """Return an event about the text of the message."""
-        return self.at_item(kind, item_id=self._item, content_index=0, **content)
 
     def failed(self, error: ApiError) -> bytes:
         """Return an error as the last event."""
         found = form(error)["error"]
-        return self.event("error", code=found["code"], message=found["message"], param=found["param"], error=found)
+        return self.event(
+            "error", {"code": found["code"], "message": found["message"], "param": found["param"], "error": found}
+        )
 
 
-async def _events(request: Request, written: _Written, job: GenerationJob) -> AsyncIterator[bytes]:
+async def _events(
+    request: Request, written: _Written, job: GenerationJob, output: OutputFormat
+) -> AsyncIterator[bytes]:
     """Yield the events of a stream."""
     sent, is_begun = 0, False
+    items, reader = written.items, output.reader()
     async for event in written.model.stream(job):
         content = event.content
         if not is_begun:
             is_begun = True
             for kind in ("response.created", "response.in_progress"):
-                yield written.event(kind, response=written.response("in_progress", []))
-            yield written.at_item("response.output_item.added", item=written.item("in_progress", []))
-            yield written.at_part("response.content_part.added", part=written.part("", None))
+                yield written.event(kind, {"response": written.response("in_progress", [])})
         if isinstance(content, TokenDelta):
             sent += len(content.token_ids)
-            entries, text = content.logprobs or (), content.text
-        else:
-            entries, text = (content.logprobs or ())[sent:], ""
-        if text or entries:
-            yield written.at_part("response.output_text.delta", delta=text, logprobs=written.logprobs(entries))
-        if isinstance(content, TokenDelta):
+            entries = content.logprobs or ()
+            for piece in reader.read(content.text) if content.text or not entries else [TextPiece("")]:
+                for each in items.add(piece, entries):
+                    yield written.event(*each)
             continue
-        ended = written.ended(content)
-        (item,) = ended["output"]
-        (part,) = item["content"]
-        yield written.at_part("response.output_text.done", text=part["text"], logprobs=part["logprobs"])
-        yield written.at_part("response.content_part.done", part=part)
-        yield written.at_item("response.output_item.done", item=item)
+        for piece in reader.read("", is_last=True):
+            for each in items.add(piece):
+                yield written.event(*each)
+        for each in items.end(_status(content), (content.logprobs or ())[sent:]):
+            yield written.event(*each)
         note_usage(request, [content])
-        yield written.event(f"response.{ended['status']}", response=ended)
+        ended = written.ended(content)
+        yield written.event(f"response.{ended['status']}", {"response": ended})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.tokens.tool_text import ChatCall
@@ -23,14 +23,28 @@ from lmc.runtime.server.calls import (
 from lmc.runtime.server.errors import refused
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Restriction
+from lmc.runtime.server.parameters import Parameters
 
 _STRICT = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
-class FunctionTool(BaseModel):
+def _is_function(kind: Any) -> Any:
+    if kind != "function":
+        raise ValueError(f"tools of type {str(kind)[:80]!r} are not served; give functions, which the client runs")
+    return kind
+
+
+FunctionKind = Annotated[Literal["function"], BeforeValidator(_is_function)]
+
+
+class FunctionTool(Parameters):
     """A function that the model may call. Its schema is always enforced, whatever ``strict`` says."""
 
-    model_config = _STRICT
+    NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "allowed_callers": (["direct"],),
+        "async": (False,),
+        "defer_loading": (False,),
+    }
 
     name: str
     description: str | None = None
@@ -38,12 +52,18 @@ class FunctionTool(BaseModel):
     strict: bool | None = None
 
 
+class ResponseTool(FunctionTool):
+    """A tool of a response."""
+
+    type: FunctionKind
+
+
 class ChatTool(BaseModel):
     """A tool of a chat."""
 
     model_config = _STRICT
 
-    type: Literal["function"]
+    type: FunctionKind
     function: FunctionTool
 
 
@@ -56,11 +76,11 @@ class NamedFunction(BaseModel):
 
 
 class NamedTool(BaseModel):
-    """A tool by its name."""
+    """A tool of a chat by its name, which has to be called once."""
 
     model_config = _STRICT
 
-    type: Literal["function"]
+    type: FunctionKind
     function: NamedFunction
 
 
@@ -74,7 +94,7 @@ class AllowedTools(BaseModel):
 
 
 class AllowedChoice(BaseModel):
-    """A choice among some of the tools."""
+    """A choice among some of the tools of a chat."""
 
     model_config = _STRICT
 
@@ -82,18 +102,38 @@ class AllowedChoice(BaseModel):
     allowed_tools: AllowedTools
 
 
+class ResponseNamedTool(NamedFunction):
+    """A tool of a response by its name, which has to be called once."""
+
+    type: FunctionKind
+
+
+class ResponseAllowedChoice(BaseModel):
+    """A choice among some of the tools of a response."""
+
+    model_config = _STRICT
+
+    type: Literal["allowed_tools"]
+    mode: Literal["auto", "required"]
+    tools: list[ResponseNamedTool] = Field(max_length=MOST_TOOLS)
+
+
 ChatToolChoice = Choice | NamedTool | AllowedChoice
+ResponseToolChoice = Choice | ResponseNamedTool | ResponseAllowedChoice
 
 
-def tool_use(tools: Sequence[ChatTool] | None, choice: ChatToolChoice | None, *, is_parallel: bool) -> ToolUse:
-    """Return the tools of a chat. Raises ``ApiError``."""
-    given = [(tool.function.name, tool.function.description, tool.function.parameters) for tool in tools or ()]
+def tool_use(
+    tools: Sequence[FunctionTool], choice: ChatToolChoice | ResponseToolChoice | None, *, is_parallel: bool
+) -> ToolUse:
+    """Return the tools of a request. Raises ``ApiError``."""
+    given = [(tool.name, tool.description, tool.parameters) for tool in tools]
     match choice:
-        case NamedTool():
-            return ToolUse.of(given, "required", [choice.function.name], is_parallel=False)
-        case AllowedChoice():
-            names = [each.function.name for each in choice.allowed_tools.tools]
-            return ToolUse.of(given, choice.allowed_tools.mode, names, is_parallel=is_parallel)
+        case NamedTool(function=NamedFunction(name=name)) | ResponseNamedTool(name=name):
+            return ToolUse.of(given, "required", [name], is_parallel=False)
+        case AllowedChoice(allowed_tools=AllowedTools(mode=mode, tools=some)):
+            return ToolUse.of(given, mode, [each.function.name for each in some], is_parallel=is_parallel)
+        case ResponseAllowedChoice(mode=mode, tools=some):
+            return ToolUse.of(given, mode, [each.name for each in some], is_parallel=is_parallel)
         case _:
             return ToolUse.of(given, choice or "auto", is_parallel=is_parallel)
 
@@ -132,17 +172,17 @@ class CallParam(BaseModel):
     @property
     def call(self) -> ChatCall:
         """The call. Raises ``ApiError`` where its arguments are no JSON object."""
-        return call_of(self.id, self.function.name, self.function.arguments)
+        return call_of("messages", self.id, self.function.name, self.function.arguments)
 
 
-def call_of(call_id: str, name: str, arguments: str) -> ChatCall:
+def call_of(parameter: str, call_id: str, name: str, arguments: str) -> ChatCall:
     """Return a call of a conversation. Raises ``ApiError`` where its arguments are no JSON object."""
     try:
         found = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise refused("messages", f"the arguments of the call {call_id!r} are no JSON object")
+        raise refused(parameter, f"the arguments of the call {call_id!r} are no JSON object")
     return ChatCall(call_id, name, arguments or "{}")
 
 
