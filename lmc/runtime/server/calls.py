@@ -140,12 +140,14 @@ Piece = TextPiece | CallStart | ArgumentsPiece
 class CallReader:
     """Finds the calls in an output that meets ``outputs``, as it comes.
 
-    White space between a text and a call belongs to neither.
+    White space between a text and a call belongs to neither. The beginning of a call that is cut before its name ends
+    is no text where none is allowed.
     """
 
     def __init__(self, syntax: CallSyntax, outputs: Outputs) -> None:
         self._syntax = syntax
         self._may_call = bool(outputs.calls)
+        self._may_say = outputs.text != "none"
         self._is_anywhere = outputs.is_anywhere
         self._left = ""  # what was not handed out yet
         self._at: Literal["start", "text", "answer", "between", "arguments"] = "start"
@@ -208,7 +210,8 @@ class CallReader:
 
     def _text(self, count: int) -> Iterator[Piece]:
         if count:
-            yield TextPiece(self._left[:count])
+            if self._may_say:
+                yield TextPiece(self._left[:count])
             self._left = self._left[count:]
 
     def _end_of_arguments(self) -> int:

@@ -21,7 +21,8 @@ def test_messages_are_answered_and_counted(claude: anthropic.Anthropic, server: 
 
 
 def test_streams_have_the_named_events(claude: anthropic.Anthropic, server: Served):
-    with claude.messages.stream(model=server.model, max_tokens=9, messages=TALK) as stream:
+    greedy = {"temperature": 0.0}
+    with claude.messages.stream(model=server.model, max_tokens=9, messages=TALK, extra_body=greedy) as stream:
         names = [event.type for event in stream]
         final = stream.get_final_message()
     assert [name for name in names if name not in ("text", "content_block_delta")] == [

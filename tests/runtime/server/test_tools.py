@@ -382,6 +382,66 @@ def test_asynchronous_streams_and_batches_have_calls(builtin: Served):
     assert (item["type"], item["name"], item["arguments"]) == ("function_call", call.name, call.arguments)
 
 
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_call_that_is_cut_is_handed_out_as_it_is(
+    client: openai.OpenAI, claude: anthropic.Anthropic, server: Served, parallel: bool
+):
+    chats: dict[str, Any] = {"model": server.model, "messages": ASK, "tools": TOOLS, "tool_choice": "required"}
+    responses: dict[str, Any] = {
+        "model": server.model,
+        "input": ASK,
+        "tools": RESPONSE_TOOLS,
+        "tool_choice": "required",
+    }
+    messages: dict[str, Any] = {
+        "model": server.model,
+        "messages": ASK,
+        "tools": CLAUDE_TOOLS,
+        "tool_choice": {"type": "any", "disable_parallel_tool_use": not parallel},
+        "extra_body": {"temperature": 0.0},
+    }
+    for asked in (chats, responses):
+        asked.update(temperature=0, parallel_tool_calls=parallel)
+    ends = set[str]()
+    known = ""
+    for count in (1, 3, 6, 9, 12, 14, 16, 18, 20, 22, 25, 30):
+        (choice,) = client.chat.completions.create(**chats, max_tokens=count).choices
+        calls: list[Any] = choice.message.tool_calls or []
+        said = [(call.function.name, call.function.arguments) for call in calls]
+        assert not choice.message.content
+        ends.add(choice.finish_reason)
+        if choice.finish_reason != "length":
+            break
+        assert str(said)[:-3].startswith(known[:-3])  # what is cut is the beginning of what comes later
+        known = str(said)
+        names, texts = list[str](), list[str]()
+        for chunk in client.chat.completions.create(**chats, max_tokens=count, stream=True):
+            assert not chunk.choices[0].delta.content
+            for call in chunk.choices[0].delta.tool_calls or ():
+                assert call.function is not None
+                if call.function.name:
+                    names.append(call.function.name)
+                    texts.append("")
+                texts[-1] += call.function.arguments or ""
+        assert list(zip(names, texts, strict=True)) == said
+        answer = client.responses.create(**responses, max_output_tokens=count)
+        assert answer.status == "incomplete"
+        assert not answer.output_text
+        items: list[Any] = [item for item in answer.output if item.type == "function_call"]
+        assert [(item.name, item.arguments) for item in items] == said
+        assert [item.status for item in items] == ["completed"] * (len(items) - 1) + ["incomplete"] * bool(items)
+        events: list[Any] = list(client.responses.create(**responses, max_output_tokens=count, stream=True))
+        assert events[-1].type == "response.incomplete"
+        assert [item.name for item in events[-1].response.output if item.type == "function_call"] == names
+        message = claude.messages.create(**messages, max_tokens=count)
+        assert message.stop_reason == "max_tokens"
+        blocks: list[Any] = message.content
+        with claude.messages.stream(**messages, max_tokens=count) as stream:
+            last: list[Any] = stream.get_final_message().content
+        assert [(block.name, block.input) for block in last] == [(block.name, block.input) for block in blocks]
+    assert "length" in ends
+
+
 @pytest.mark.parametrize(
     ("parameters", "name", "word"),
     [

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
 from lmc.ir.engine.protocol import Generation, TokenDelta
@@ -127,7 +127,7 @@ class MessagesRequest(Conversation):
         found = await _generated(model, job, self.max_tokens)
         text, calls = output.read(found.text, "toolu_")
         content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
-        content += [_block(call.id, call.name, json.loads(call.arguments)) for call in calls]
+        content += [_block(call.id, call.name, _whole_members(call.arguments)) for call in calls]
         return Answered(_message(model, content, usage_of(found), _stop(found, has_calls=bool(calls))), [found])
 
     async def job(self, model: Model, lane: ClientLane) -> tuple[GenerationJob, OutputFormat]:
@@ -148,6 +148,11 @@ class MessagesRequest(Conversation):
         elif form is not None:
             constraint = await model.constraint("output_config.format", "schema", form.definition)
         return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane, constraint), output
+
+
+def _whole_members(arguments: str) -> Any:
+    """Return the arguments of a call, or those that are whole where it is cut: as the SDK reads a stream."""
+    return from_json(arguments, allow_partial=True) if arguments else {}
 
 
 def _block(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
