@@ -20,8 +20,8 @@ def view_command(
         list[str],
         typer.Argument(
             metavar="FILE… [KEY=VALUE…]",
-            help="Programs (PROGRAM.py[:name]), saved plans (.json, .lmir), schedules; a program and its timeline;"
-            " arguments of every row.",
+            help="Programs (PROGRAM.py[:name]), saved plans (.json, .lmir), schedules, timelines; a program and its"
+            " timeline are one page; arguments of every row.",
         ),
     ],
     *,
@@ -54,8 +54,10 @@ def view_command(
     """
     fixed = [each for each in arguments if _is_assignment(each)]
     named = [each for each in arguments if each not in fixed]
-    timelines = [name for name in named if driver.view.kind_of(name) == "timeline"]
-    if len(named) == 2 and len(timelines) == 1 and timeline is None:
+    kinds = {name: driver.view.kind_of(name) for name in named}
+    timelines = [name for name in named if kinds[name] == "timeline"]
+    programs = tuple(name for name in named if kinds[name] not in ("timeline", "schedule"))
+    if len(named) == 2 and len(timelines) == len(programs) == 1 and timeline is None:
         timeline = timelines.pop()
     files = [name for name in named if name != timeline]
     if not files:
@@ -73,11 +75,13 @@ def view_command(
         wrong = next((name for name, value in single.items() if value is not None), None)
         if wrong is not None:
             raise driver.UsageError(f"{wrong} is for one program, not for {len(files)} files", remedy="name one file")
+    if timeline is not None and files[0] in timelines:
+        raise driver.UsageError(f"--timeline is for a program, and {files[0]} is a timeline", remedy="leave it out")
     if data == driver.STANDARD_INPUT:
         raise driver.UsageError("--input - can't be read again on a change", remedy="name a file of rows")
     for name in files:
         file = Path(driver.program_file(name))
-        if not file.is_file():
+        if not file.is_file() and name not in timelines:
             cause = f"{file} is a folder" if file.is_dir() else f"there is no file {file}"
             raise driver.UsageError(
                 cause, remedy="name a program (PROGRAM.py or PROGRAM.py:name), a saved plan or a schedule"
@@ -89,9 +93,13 @@ def view_command(
         "order_sections": order_sections,
     }
     room = driver.schedule.HOLDS_ALL if kv_tokens is None else kv_tokens
-    server = driver.view_server.Server(
-        [driver.view_server.ViewJob(name, given, fixed, data, timeline, room, batch) for name in files], port
-    )
+    jobs = [
+        driver.view_server.ViewJob(name, given, fixed, data, name, room, batch, programs)
+        if name in timelines
+        else driver.view_server.ViewJob(name, given, fixed, data, timeline, room, batch)
+        for name in files
+    ]
+    server = driver.view_server.Server(jobs, port)
     print_note(f"{', '.join(files)}: {server.url} (Ctrl-C ends it)")
     server.run()
 

@@ -27,7 +27,7 @@ def viz_command(
         str | None,
         typer.Argument(
             metavar="PROGRAM.py[:name]",
-            help="The file, and the program in it; or a saved plan (.json, .lmir) or schedule.",
+            help="The file, and the program in it; or a saved plan (.json, .lmir), schedule or timeline.",
         ),
     ] = None,
     assignments: Annotated[

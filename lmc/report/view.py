@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from lmc.ir.analysis.dependences import called_hosts
 from lmc.ir.core import Op, walk
@@ -15,6 +16,7 @@ from lmc.report.analysis.costs import (
     Costs,
     costs_of,
     is_call,
+    measured_cost,
     number_of,
     planned_of,
     prefixes_of,
@@ -22,7 +24,7 @@ from lmc.report.analysis.costs import (
     total_measured,
     total_planned,
 )
-from lmc.report.analysis.measured import measured_run, op_profiles
+from lmc.report.analysis.measured import measured_run, op_profiles, profiles_of
 from lmc.report.analysis.nodes import MAX_LABEL, SourceFiles
 from lmc.report.analysis.prompts import PromptTree, prompt_tree
 from lmc.report.analysis.runs import MAX_NODES, Runs, runs_of
@@ -51,12 +53,14 @@ from lmc.report.model import (
 )
 from lmc.report.redact import Redaction, redacted_source
 from lmc.report.text import KEPT, one_line, shortened, visible
+from lmc.report.timeline import MeasuredRequest, RunTimeline, TimelinePlan, ToolCall
 
 MAX_LINES = 20_000
 MAX_LINE = 2_000
 MAX_DEFINITION = 20_000
 MAX_REQUESTS = 5_000
 Message = Callable[[str], str]
+Entry = TypeVar("Entry", MeasuredRequest, ToolCall)
 
 
 def view_of(given: Given) -> CompiledView:
@@ -181,6 +185,119 @@ def view_of_schedule(name: str, calls: Sequence[ScheduledCall], batch: Batch, *,
         redacted=redact,
         notices=tuple(notices),
     )
+
+
+def view_of_timeline(timeline: RunTimeline, notices: Iterable[str] = (), *, redact: bool = False) -> CompiledView:
+    """Return the view of a run alone: the ops of its requests and its functions are those of its only stage.
+
+    An op has the id of its first request: rounds of a loop are one op.
+    """
+    said = list(notices)
+    entries = sorted([*timeline.requests, *timeline.tools], key=_begin)
+    firsts: dict[tuple[str, int | None, int | None], str] = {}
+    for each in entries:
+        if each.at is not None:
+            firsts.setdefault((_kind(each), each.plan, each.at), _name(each))
+
+    def op_of(entry: MeasuredRequest | ToolCall) -> tuple[str, str]:
+        kind, name = _kind(entry), _name(entry)
+        return kind, firsts.get((kind, entry.plan, entry.at), name)
+
+    places = {op: number for number, op in enumerate(dict.fromkeys(map(op_of, entries)))}
+    waves = {op_of(each): each.wave for each in entries if each.wave is not None}
+    nodes = [
+        OpNode(
+            key=f"n{number}",
+            op=kind,
+            kind="tool" if kind == "tool" else "prefix" if kind == "prefill" else "call",
+            label=one_line(name, MAX_LABEL),
+            id=visible(name),
+            wave=waves.get((kind, name)),
+        )
+        for (kind, name), number in places.items()
+    ]
+    keys = [node.key for node in nodes]
+    calls = ((places[op_of(each)], each) for each in timeline.requests)
+    profiles, medians = profiles_of((number, each) for number, each in calls if each.kind != "prefill")
+    costs = [
+        CallCost(
+            key=node.key,
+            id=node.id or node.label,
+            wave=node.wave or 0,
+            prompt=TokenCount(texts=1),
+            measured=measured_cost(profiles[number], medians[number]) if number in profiles else None,
+        )
+        for number, node in enumerate(nodes)
+        if node.kind == "call"
+    ]
+    # The run as one of a single plan whose ops are the nodes.
+    digest = "run"
+    run, _ = measured_run(
+        timeline.model_copy(
+            update={
+                "plans": (TimelinePlan(plan=0, name=timeline.header.program, digest=digest),),
+                "requests": tuple(_placed(each, places[op_of(each)]) for each in timeline.requests),
+                "tools": tuple(_placed(each, places[op_of(each)]) for each in timeline.tools),
+            }
+        ),
+        digest,
+        keys,
+        batch=None,
+        keys={},
+        prefixes=(),
+        notices=said,
+        most=MAX_REQUESTS,
+    )
+    stage = StageView(name="run", ops=len(nodes), calls=len(costs), added=tuple(nodes))
+    model_calls = len(costs)
+    if len(nodes) > MAX_NODES:
+        runs = runs_of(nodes, MAX_NODES)
+        said.append(f"{with_count(len(nodes), 'op')} are folded: a node stands for up to {runs.longest:,} of them")
+        stage, costs = runs.stage(stage), _in_runs(costs, runs)
+        run = run.model_copy(
+            update={
+                name: tuple(
+                    each.model_copy(update={"key": runs.key_of[each.key]}) if each.key is not None else each
+                    for each in getattr(run, name)
+                )
+                for name in ("requests", "tools")
+            }
+        )
+    return CompiledView(
+        format=FORMAT,
+        version=VERSION,
+        program=ProgramView(
+            name=visible(timeline.header.program),
+            parameters={},
+            ops=len(nodes),
+            model_calls=model_calls,
+            waves=max(waves.values(), default=-1) + 1,
+            critical_calls=0,
+            target=visible(timeline.header.target) or None,
+        ),
+        sources=(),
+        stages=(stage,),
+        calls=tuple(costs),
+        timeline=run,
+        redacted=redact,
+        notices=tuple(said),
+    )
+
+
+def _begin(entry: MeasuredRequest | ToolCall) -> tuple[int, int]:
+    return entry.submitted if isinstance(entry, MeasuredRequest) else entry.started, entry.lane
+
+
+def _kind(entry: MeasuredRequest | ToolCall) -> str:
+    return entry.kind if isinstance(entry, MeasuredRequest) else "tool"
+
+
+def _name(entry: MeasuredRequest | ToolCall) -> str:
+    return entry.op if isinstance(entry, MeasuredRequest) else entry.name
+
+
+def _placed(entry: Entry, number: int) -> Entry:
+    return entry.model_copy(update={"plan": 0, "at": number})
 
 
 class _Said:

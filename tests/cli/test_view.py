@@ -252,35 +252,65 @@ def test_several_files(tmp_path: Path) -> None:
     (tmp_path / "m.lmir").write_text(
         "module @f {\n  func @f() {\n    %0 = lm.context : !ctx\n    lm.return %0\n  }\n}\n"
     )
-    (tmp_path / "run.json").write_text('[\n{"name": "a", "ph": "X"},\n')
     (tmp_path / "notes.txt").write_text("Buy milk.\n")
     command = [sys.executable, "-c", START, "schedule", "ask.py", "--input", "rows.jsonl", "-o", "ask.schedule"]
     (tmp_path / "rows.jsonl").write_text('{"topic": "tea"}\n')
+    (tmp_path / "other.json").write_text('[\n{"name": "a", "ph": "X"},\n')
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120)
-    names = ["ask.py:ask", "m.lmir", "run.json", "notes.txt", "ask.schedule"]
+    run_it(tmp_path, "ask.py:ask")
+    names = ["ask.py:ask", "m.lmir", "run.json", "notes.txt", "ask.schedule", "other.json"]
     with viewing(tmp_path, *names) as server:
         index = server.ask()
         assert index.status == 200
         check_headers(index)
         assert "<script" not in index.text
         entries = re.findall(r'<li><a href="([^"]*)">([^<]*)</a> <span[^>]*>([^<]*)<', index.text)
-        kinds = ["program", "module", "timeline", "program", "schedule"]
+        kinds = ["program", "module", "timeline", "program", "schedule", "timeline"]
         assert entries == [(f"/{number}", name, kinds[number]) for number, name in enumerate(names)]
         assert '{"events": "/events/3", "index": "/"}' in server.ask("/3").text
-        assert server.ask("/5").status == 404
+        assert server.ask("/6").status == 404
         for number, (kind, message) in enumerate(
             [
                 ("view", ""),
                 ("view", ""),
-                ("problem", "run.json is a timeline"),
+                ("view", ""),
                 ("problem", "notes.txt can't be imported"),
                 ("view", ""),
+                ("problem", "other.json is no timeline: line 2"),
             ]
         ):
             with server.events(f"/events/{number}") as events:
                 found, data = events.next("view", "problem")
                 assert found == kind
                 assert message in json.dumps(data)
+
+
+def run_it(folder: Path, program: str) -> None:
+    """Record a run of a program."""
+    run = ("run", program, "--input", "rows.jsonl", "--timeline", "run.json", "-o", "out.jsonl")
+    subprocess.run([sys.executable, "-c", START, *run], cwd=folder, check=True, capture_output=True, timeout=120)
+
+
+def test_a_timeline_in_a_list(tmp_path: Path) -> None:
+    """It is shown beside its program, alone once that has changed, and again beside it."""
+    write(tmp_path, ask=PROGRAM, words="QUESTION = 'Why '\n", other=PROGRAM.replace("def ask", "def other"))
+    (tmp_path / "rows.jsonl").write_text('{"topic": "tea"}\n')
+    alone = "a timeline holds the requests, tools and steps of a run alone"
+    with viewing(tmp_path, "other.py", "run.json", "ask.py") as server, server.events("/events/1") as events:
+        view = events.next("view", "problem")[1]
+        assert view["notices"] == ["waiting for run.json: lmc run --timeline run.json writes it"]
+        run_it(tmp_path, "ask.py")
+        view = events.until("view", lambda view: view.get("timeline", {}).get("complete"))
+        assert "notices" not in view
+        assert view["plan"]["row_count"] == view["timeline"]["request_count"] == 1
+        write(tmp_path, words="QUESTION = 'How '\n")
+        view = events.until("view", lambda view: view.get("notices"))
+        assert view["notices"][0].startswith(alone)
+        changed = "it is not shown beside ask.py: the source of words has changed since run.json was recorded"
+        assert changed in view["notices"]
+        assert (view["timeline"]["request_count"], len(view["calls"])) == (1, 1)
+        write(tmp_path, words="QUESTION = 'Why '\n")
+        events.until("view", lambda view: view.get("plan"))
 
 
 def test_ctrl_c_ends_it_quietly(tmp_path: Path) -> None:
@@ -301,8 +331,7 @@ def test_it_follows_a_run(named: tuple[str, ...], tmp_path: Path) -> None:
     """A timeline that is still written is shown, and followed."""
     write(tmp_path, ask=PROGRAM, words="QUESTION = 'Why '\n")
     (tmp_path / "rows.jsonl").write_text('{"topic": "tea"}\n')
-    run = ("run", "ask.py", "--input", "rows.jsonl", "--timeline", "run.json", "-o", "out.jsonl")
-    subprocess.run([sys.executable, "-c", START, *run], cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    run_it(tmp_path, "ask.py")
     whole = (tmp_path / "run.json").read_text()
     lines = whole.splitlines(keepends=True)
     (tmp_path / "run.json").write_text(
@@ -336,8 +365,7 @@ def test_it_waits_for_a_timeline(named: tuple[str, ...], beginning: str | None, 
         view = events.next("view", "problem")[1]
         assert view["notices"] == [waiting]
         assert "timeline" not in view
-        run = ("run", "ask.py", "--input", "rows.jsonl", "--timeline", "run.json", "-o", "out.jsonl")
-        subprocess.run([sys.executable, "-c", START, *run], cwd=tmp_path, check=True, capture_output=True, timeout=120)
+        run_it(tmp_path, "ask.py")
         view = events.until("view", lambda view: view.get("timeline", {}).get("complete"))
         assert view["timeline"]["request_count"] == 1
         assert "notices" not in view

@@ -9,6 +9,20 @@ import pytest
 ROWS = '{"essay": "good", "dims": ["tone", "plot"]}\n{"essay": "short", "dims": ["tone", "plot"]}\n'
 
 
+TOOLS = """
+import lmc
+
+@lmc.tool
+def weather(town: str) -> str:
+    return "sun"
+
+@lmc.jit
+def ask(s, topic: str):
+    s += topic + weather(topic)
+    return s.gen("answer", max_tokens=3)
+"""
+
+
 @pytest.fixture
 def rows(tmp_path: Path) -> str:
     (tmp_path / "rows.jsonl").write_text(ROWS)
@@ -121,12 +135,38 @@ def test_a_schedule(lmc, program: str, rows: str) -> None:
     assert lmc("viz", "judge.schedule", "--format", "mermaid").out.startswith("flowchart TD\n")
 
 
-def test_a_timeline_is_no_program(lmc, program: str) -> None:
+def test_a_timeline_alone(lmc, program: str, rows: str) -> None:
+    """Its figures are those of the timeline beside its program."""
+    given = (f"{program}:judge", "--input", rows, "--model", "toy")
+    assert lmc("run", *given, "--timeline", "run.json", "-o", "out.jsonl").code == 0
+    whole = json.loads(lmc("viz", *given, "--timeline", "run.json", "--format", "json").out)
+    data = json.loads(lmc("viz", "run.json", "--format", "json").out)
+    assert data["program"]["name"] == "judge"
+    assert "the program has the ops, lines and plan" in data["notices"][0]
+
+    def figures(view: dict[str, Any]) -> dict[str, Any]:
+        beside = ("divergence", "elsewhere", "elsewhere_cached")
+        run = {key: value for key, value in view["timeline"].items() if key not in beside}
+        for request in run["requests"]:
+            assert request.pop("key")
+        return run
+
+    assert figures(data) == figures(whole)
+    measured = sorted(json.dumps(call["measured"]) for call in whole["calls"])
+    assert sorted(json.dumps(call["measured"]) for call in data["calls"]) == measured
+    assert lmc("viz", "run.json", "--format", "mermaid").out.startswith("flowchart TD\n")
+    assert lmc("viz", "run.json", "--format", "html").code == 0
+
+
+def test_tools_of_a_timeline_alone(lmc, program: str, rows: str) -> None:
     assert program
-    Path("run.json").write_text('[\n{"name": "lmc-timeline", "ph": "M"},\n')
-    said = lmc("viz", "run.json")
-    assert said.code == 2
-    assert "run.json is a timeline, which is no program" in said.err
+    assert rows
+    Path("tools.py").write_text(TOOLS)
+    assert lmc("run", "tools.py", "topic=tea", "--model", "toy", "--timeline", "run.json").code == 0
+    data = json.loads(lmc("viz", "run.json", "--format", "json").out)
+    (node,) = (node for node in data["stages"][0]["added"] if node["kind"] == "tool")
+    assert "weather" in node["label"]
+    assert [call["key"] for call in data["timeline"]["tools"]] == [node["key"]]
 
 
 def test_a_comparison(lmc, program: str) -> None:
@@ -170,6 +210,10 @@ def test_the_tree(lmc, program: str) -> None:
         (["viz", "--diff", "bad.lmir", "bad.lmir"], 1, "bad.lmir:1"),
         (["viz", "--diff", "a.lmir", "b.lmir", "--input", "rows.jsonl"], 2, "--input is for a program"),
         (["viz", "old.json"], 1, "version"),
+        (["viz", "gone.json"], 2, "gone.json can't be read: No such file"),
+        (["viz", "cut.json"], 1, "cut.json has no header of a timeline"),
+        (["viz", "cut.json", "--timeline", "cut.json"], 2, "--timeline is for a program, and cut.json is a timeline"),
+        (["viz", "cut.json", "--input", "rows.jsonl"], 2, "--input is for a program, and cut.json is a timeline"),
         (["viz", "bad.lmir"], 1, "bad.lmir:1"),
         (["viz", "m.lmir", "--order-sections"], 2, "--order-sections says how a program is compiled"),
     ],
@@ -181,6 +225,7 @@ def test_bad_input_is_one_message(lmc, program: str, rows: str, arguments: list[
     Path("empty.jsonl").write_text("")
     Path("bad.lmir").write_text("modul @f {}\n")
     Path("m.lmir").write_text("module @f {\n  func @f() {\n    %0 = lm.context : !ctx\n    lm.return %0\n  }\n}\n")
+    Path("cut.json").write_text("[\n")
     Path("old.json").write_text('{"format": "lmc.plan", "version": 1}')
     said = lmc(*arguments)
     assert said.code == code, (said.out, said.err)

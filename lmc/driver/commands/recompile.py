@@ -35,7 +35,7 @@ _PRELOADED = [__name__, "lmc.frontend.capture", "lmc.program"]
 
 @dataclass(frozen=True, slots=True)
 class ViewJob:
-    """A view to make: the arguments of ``view.run``."""
+    """A view to make: the arguments of ``view.run``. Of a timeline without a program, it is name and timeline."""
 
     name: str
     given: dict[str, Any]
@@ -44,6 +44,7 @@ class ViewJob:
     timeline: str | None
     kv_tokens: int
     batch: int
+    programs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +145,11 @@ def _work(results: Connection, job: ViewJob) -> None:
 
 def _view(job: ViewJob, timeline: str | None) -> view.CompiledView:
     room = view.Room(job.kv_tokens, job.batch)
+    is_alone = timeline == job.name
     if timeline is not None and not timelines.is_begun(timeline):
-        found = _view(job, None)
-        waiting = f"waiting for {timeline}: lmc run --timeline {timeline} writes it"
-        return found.model_copy(update={"notices": (*found.notices, waiting)})
+        return view.of_awaited(timeline, None if is_alone else _view(job, None))
+    if is_alone:
+        return view.run(job.name, job.given, job.fixed, data=job.data, programs=job.programs, room=room)
     try:
         return view.run(job.name, job.given, job.fixed, data=job.data, timeline=timeline, room=room)
     except TimelineMismatchError:

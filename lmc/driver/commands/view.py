@@ -26,7 +26,7 @@ from lmc.driver.commands.opt import context_for
 from lmc.driver.commands.schedule import HOLDS_ALL, read_schedule, rows_by_plan, schedule_rows
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.compile.view_data import measured_ops, prompt_lengths, shown_file, shown_files
-from lmc.driver.errors import UsageError
+from lmc.driver.errors import TimelineMismatchError, UsageError
 from lmc.driver.programs import load_program, program_file
 from lmc.driver.run.start import Arguments
 from lmc.driver.saved.artifacts import read_module
@@ -35,6 +35,7 @@ from lmc.driver.saved.saved_arguments import signature_of
 from lmc.driver.targets.constraints import constrained
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.service import service
+from lmc.driver.version import __version__
 from lmc.grammar.sharing import source_of
 from lmc.ir.core import Op, walk
 from lmc.ir.engine.target import Target
@@ -49,13 +50,15 @@ from lmc.report.forms.tree import tree
 from lmc.report.given import Batch, Given, ScheduledCall, Span, Step
 from lmc.report.model import CompiledView, to_json
 from lmc.report.page import page
-from lmc.report.view import view_of, view_of_schedule
+from lmc.report.timeline import Header, RunTimeline
+from lmc.report.view import view_of, view_of_schedule, view_of_timeline
 
 __all__ = ["FORMATS", "CompiledView", "Room", "compare", "kind_of", "of_compiled", "run", "tree_text"]
 
 FORMATS: Mapping[str, Callable[[CompiledView], str]] = {"html": page, "json": to_json, "mermaid": mermaid, "dot": dot}
 """The forms of a view."""
 Kind = Literal["program", "module", "plan", "schedule", "timeline"]
+_NOT_PROGRAMS: Mapping[Kind, str] = {"schedule": "schedule of rows", "timeline": "timeline of a run"}
 _BEGINNING = 1_000
 """Bytes of a file by which its kind is recognized."""
 _MAX_NAMED = 20
@@ -71,23 +74,27 @@ def run(
     *,
     data: str | None = None,
     timeline: str | None = None,
+    programs: Sequence[str] = (),
     room: Room,
     redact: bool = False,
 ) -> CompiledView:
-    """Return the view of a program, or of a saved plan, module or schedule; with ``data``, also that of its batch.
+    """Return the view of a program, or of a saved plan, module, schedule or timeline; with ``data``, also of its batch.
 
     Nothing is run. ``fixed`` are KEY=VALUE. A ``timeline`` is the file of a run, whose rows are shown where ``data`` is
-    not given. Raises as ``lmc compile`` and ``lmc schedule`` do, and ``InputError`` for a timeline of something else.
+    not given. If ``name`` is a timeline, it is shown beside the one of ``programs`` that it is of. Raises as
+    ``lmc compile`` and ``lmc schedule`` do, and ``InputError`` for a timeline of something else.
     """
     kind = kind_of(name)
-    if kind == "timeline" and Path(name).exists():
-        raise UsageError(
-            f"{name} is a timeline, which is no program", remedy=f"name its program, and give --timeline {name}"
-        )
+    if kind in ("timeline", "schedule"):
+        for option, value in (("--input", data), ("KEY=VALUE", fixed or None), ("--timeline", timeline)):
+            if value is not None:
+                raise UsageError(
+                    f"{option} is for a program, and {name} is a {_NOT_PROGRAMS[kind]}", remedy="leave it out"
+                )
+    if kind == "timeline":
+        return _of_timeline(name, given, programs, room, redact=redact)
     if kind == "schedule":
-        if timeline is not None:
-            raise UsageError(f"--timeline is for a program, and {name} is a schedule of rows", remedy="leave it out")
-        return _of_schedule(name, given, fixed, data, room, redact=redact)
+        return _of_schedule(name, given, room, redact=redact)
     own_rows = data
     recorded = None if timeline is None else timelines.read(timeline)
     if recorded is not None and timeline is not None:
@@ -130,6 +137,15 @@ def kind_of(name: str) -> Kind:
 def of_compiled(compiled: Compiled) -> CompiledView:
     """Return the view of a compiled program, without a batch."""
     return view_of(_given(compiled))
+
+
+def of_awaited(timeline: str, beside: CompiledView | None) -> CompiledView:
+    """Return the view of a timeline that a run has yet to write, beside that of its program, or alone."""
+    waiting = f"waiting for {timeline}: lmc run --timeline {timeline} writes it"
+    if beside is not None:
+        return beside.model_copy(update={"notices": (*beside.notices, waiting)})
+    header = Header(lmc=__version__, program=timeline, sources={}, target="")
+    return view_of_timeline(RunTimeline(header=header)).model_copy(update={"timeline": None, "notices": (waiting,)})
 
 
 def tree_text(compiled: Compiled) -> str:
@@ -213,13 +229,24 @@ def _of_saved(name: str, given: GivenOptions, fixed: list[str], data: str | None
     return replace(found, batch=_batch(schedule, _calls(plan, module), room))
 
 
-def _of_schedule(
-    name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room, *, redact: bool
-) -> CompiledView:
+def _of_timeline(name: str, given: GivenOptions, programs: Sequence[str], room: Room, *, redact: bool) -> CompiledView:
+    """Return the view of the one of ``programs`` that a timeline is of, with the run beside it; else of the run."""
+    recorded = timelines.read(name)
+    if not programs:
+        options_for_saved(name, given)
+    notices = ["a timeline holds the requests, tools and steps of a run alone; the program has the ops, lines and plan"]
+    for program in programs:
+        try:
+            return run(program, given, [], timeline=name, room=room, redact=redact)
+        except InputError as error:
+            if not (isinstance(error, TimelineMismatchError) or is_saved(program)):
+                raise
+            notices.append(f"it is not shown beside {program}: {error.cause}")
+    return view_of_timeline(recorded, notices, redact=redact)
+
+
+def _of_schedule(name: str, given: GivenOptions, room: Room, *, redact: bool) -> CompiledView:
     options_for_saved(name, given)
-    for option, value in (("--input", data), ("KEY=VALUE", fixed or None)):
-        if value is not None:
-            raise UsageError(f"{option} is for a program, and {name} is a schedule of rows", remedy="leave it out")
     schedule = read_schedule(name)
     return view_of_schedule(schedule.plan, _scheduled_calls(schedule), _batch(schedule, (), room), redact=redact)
 

@@ -44,7 +44,7 @@ class Watched:
     def __init__(self, job: ViewJob) -> None:
         self.job = job
         self._file = program_file(job.name)
-        given = (self._file, job.data, job.timeline, job.given.get("profile"))
+        given = (self._file, job.data, job.timeline, job.given.get("profile"), *map(program_file, job.programs))
         self._given = tuple(file for file in given if file is not None)
         self._files = self._given
         self._state = State()
@@ -122,7 +122,7 @@ class Watched:
 
     def _outcome(self, before: Signature) -> Outcome | None:
         """Compile the file; None if a file changes meanwhile, but for the timeline of a run, or the thread ends."""
-        if before[self._file] is None:
+        if before[self._file] is None and self._file != self.job.timeline:
             return Outcome(None, Problem("", f"{self._file} is gone: put it back, or end lmc view with Ctrl-C"))
         self._publish(is_working=True)
         until = time.monotonic() + COMPILE_SECONDS

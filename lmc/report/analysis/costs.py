@@ -73,7 +73,7 @@ def costs_of(given: Given, ops: Sequence[Placed], sources: SourceFiles) -> Costs
                 constraint=op.constraint if isinstance(op, SamplingOp) else None,
                 critical=op in critical,
                 planned=planned.get(op, PlannedCost()) if given.batch is not None else None,
-                measured=None if measured is None else _measured(measured, given.medians.get(op)),
+                measured=None if measured is None else measured_cost(measured, given.medians.get(op)),
             )
         )
         places.append(sources.place(op.location))
@@ -160,7 +160,8 @@ def _most_output(op: SamplingOp | SelectOp) -> int:
     return op.max_tokens * (op.n if isinstance(op, SampleOp) else 1)
 
 
-def _measured(entry: OpProfile, median: float | None) -> MeasuredCost:
+def measured_cost(entry: OpProfile, median: float | None) -> MeasuredCost:
+    """Return a profile as data; ``median`` is that of the seconds of a request, if it is known."""
     usage = entry.usage
     return MeasuredCost(
         requests=usage.calls,

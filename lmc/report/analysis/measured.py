@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median_low
 
 from lmc.ir.core import Op
@@ -12,7 +12,7 @@ from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.profile import OpProfile, length_bins
 from lmc.ir.usage import Usage
 from lmc.ir.wording import with_count
-from lmc.report.analysis.costs import number_of
+from lmc.report.analysis.costs import Call, number_of
 from lmc.report.analysis.prompts import PromptUse
 from lmc.report.given import Batch
 from lmc.report.model import Divergence, MeasuredRun, Prefix, RunRequest, RunSteps, RunTool
@@ -30,18 +30,23 @@ def op_profiles(timeline: RunTimeline, digest: str, ops: Sequence[Op]) -> tuple[
     ``ops`` are those of the plan. The figures are those of the profiles of the rows, but for the seconds: each request
     counts with its own.
     """
-    found: dict[Op, OpProfile] = {}
-    seconds: dict[Op, list[float]] = {}
     plan = _plan_number(timeline, digest)
-    for request in timeline.requests:
-        place = _place(request, plan, len(ops))
-        op = None if place is None else ops[place]
-        if not isinstance(op, SamplingOp | SelectOp) or request.prompt is None:
+    places = ((request, _place(request, plan, len(ops))) for request in timeline.requests)
+    placed = ((ops[place], request) for request, place in places if place is not None)
+    return profiles_of((op, request) for op, request in placed if isinstance(op, SamplingOp | SelectOp))
+
+
+def profiles_of(entries: Iterable[tuple[Call, MeasuredRequest]]) -> tuple[dict[Call, OpProfile], dict[Call, float]]:
+    """Return the cost of each call, and the median of the seconds of its requests; ``entries`` has the call of each."""
+    found: dict[Call, OpProfile] = {}
+    seconds: dict[Call, list[float]] = {}
+    for call, request in entries:
+        if request.prompt is None:
             continue
         entry = _profile(request)
-        found[op] = found[op] + entry if op in found else entry
-        seconds.setdefault(op, []).append(entry.seconds)
-    return found, {op: median_low(each) for op, each in seconds.items()}
+        found[call] = found[call] + entry if call in found else entry
+        seconds.setdefault(call, []).append(entry.seconds)
+    return found, {call: median_low(each) for call, each in seconds.items()}
 
 
 def measured_run(

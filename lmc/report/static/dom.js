@@ -114,6 +114,14 @@ function tokensText(tokens) {
 }
 
 /**
+ * Returns the length of the prompt of a call; of one that only a run knows, the measured tokens of all its requests.
+ * @param {lmc.CallCost} call
+ */
+function promptText({ prompt, measured }) {
+  return measured && !prompt.known ? `${counted(measured.prompt, "token")} measured` : tokensText(prompt);
+}
+
+/**
  * Says something to screen readers.
  * @param {string} text
  */

@@ -85,7 +85,7 @@ class Labels {
     const { data } = this.session;
     if (part.kind === "op") {
       const call = data.calls.get(part.key);
-      if (call !== undefined) return `wave ${call.wave} · ${tokensText(call.prompt)}`;
+      if (call !== undefined) return `wave ${call.wave} · ${promptText(call)}`;
       const prefix = data.prefixes.get(part.key);
       return prefix === undefined ? "" : tokensText(prefix.tokens);
     }

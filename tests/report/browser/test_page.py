@@ -658,6 +658,31 @@ def test_a_run_beside_its_plan(show: Show, tmp_path: Path) -> None:
     assert 0.85 * scroll["height"] < heat["height"] <= scroll["height"]
 
 
+def test_a_run_without_its_program(show: Show, tmp_path: Path) -> None:
+    """Its requests, calls and steps are on the page, and all tabs work; also before the run has begun."""
+    measured_view(tmp_path)
+    view = driver.view.run(str(tmp_path / "timeline.json"), {}, [], room=ROOM)
+    run = view.timeline
+    assert run is not None
+    page = show(view)
+    assert sorted(page.evaluate("probe.ops()")) == sorted(node.key for node in view.stages[0].added)
+    overview = page.locator("#selection").inner_text()
+    for figure in (run.request_count, run.prompt, run.cached, run.output, run.steps.steps if run.steps else 0):
+        assert f"{figure:,}" in overview
+    assert tabs_of(page) == ["graph", "list", "calls", "timeline", "ir", "passes"]
+    for tab in tabs_of(page):
+        page.click(f"#tab-{tab}")
+        assert page.locator(f"#panel-{tab}").is_visible()
+    assert axe(page) == []
+    page.click("#tab-timeline")
+    assert len(page.evaluate("app.timeline.entries")) == len(run.requests) + len(run.tools)
+    page = show(driver.view.of_awaited("run.json", None))
+    assert page.locator("#notices").inner_text() == "waiting for run.json: lmc run --timeline run.json writes it"
+    for tab in tabs_of(page):
+        page.click(f"#tab-{tab}")
+    assert axe(page) == []
+
+
 def test_rows_of_low_lanes_have_their_names(show: Show, tmp_path: Path) -> None:
     """The name of all rows takes the place of none, and no lane lies below it."""
     view = measured_view(tmp_path)
