@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from lmc.ir.analysis.dependences import called_hosts
@@ -29,7 +30,7 @@ from lmc.report.analysis.nodes import MAX_LABEL, SourceFiles
 from lmc.report.analysis.prompts import PromptTree, prompt_tree
 from lmc.report.analysis.runs import MAX_NODES, Runs, runs_of
 from lmc.report.analysis.stages import Stages, stages_of
-from lmc.report.given import Batch, Given, ScheduledCall
+from lmc.report.given import Batch, Given, ScheduledCall, Span
 from lmc.report.model import (
     FORMAT,
     VERSION,
@@ -40,6 +41,7 @@ from lmc.report.model import (
     ConstraintInfo,
     Hint,
     Input,
+    MeasuredRun,
     OpNode,
     PlannedCost,
     PlannedRequest,
@@ -66,7 +68,7 @@ Entry = TypeVar("Entry", MeasuredRequest, ToolCall)
 def view_of(given: Given) -> CompiledView:
     """Return what the driver gives as data. Equal inputs give equal views."""
     notices: list[str] = []
-    redaction = Redaction() if given.redact else None
+    redaction = _redaction(given)
     sources = SourceFiles()
     largest = max(_op_count(step.module) for step in given.steps)
     steps = given.steps if largest <= MAX_NODES else given.steps[-1:]
@@ -75,6 +77,8 @@ def view_of(given: Given) -> CompiledView:
         measured, medians = op_profiles(*given.timeline, [each.op for each in stages.ops])
         given = replace(given, measured=measured, medians=medians)
     costs = costs_of(given, stages.ops, sources)
+    if redaction is not None:
+        costs = replace(costs, calls=[_without_names(call, redaction) for call in costs.calls])
     calls, prefixes = costs.calls, prefixes_of(stages.ops, given.lengths)
     path, shown = costs.path, stages.stages
     keys = {each.op: each.key for each in stages.ops}
@@ -94,11 +98,13 @@ def view_of(given: Given) -> CompiledView:
         run, uses = measured_run(
             *given.timeline, own, batch=batch, keys=keys, prefixes=prefixes, notices=notices, most=MAX_REQUESTS
         )
+        run = run if redaction is None else _run_without_names(run, redaction)
     if batch is not None:
+        batch = batch if redaction is None else _batch_without_names(batch, redaction)
         ops = [keys[op] for op in batch.ops]
         plan = _plan(batch, ops, prompt_tree(batch, ops, uses, redact=given.redact), notices)
-    said = visible if redaction is None else _Said(given, redaction)
-    remarks = _remarks(given, len(shown), sources, said)
+    said = visible if redaction is None else partial(_said, redaction)
+    remarks = _remarks(given, len(shown), sources, said, visible if redaction is None else redaction.id)
     breaks = _breaks(given, stages, keys, sources, said)
     hints = [Hint(message=said(text), place=sources.place(place)) for text, place in given.hints]
     return CompiledView(
@@ -126,6 +132,10 @@ def view_of(given: Given) -> CompiledView:
 def view_of_schedule(name: str, calls: Sequence[ScheduledCall], batch: Batch, *, redact: bool) -> CompiledView:
     """Return the view of a schedule alone: the requests of a row are the ops of its only stage."""
     notices = ["a schedule holds the requests of its rows alone; the program has the ops, lines and costs"]
+    if redact:
+        redaction = Redaction(name, ())
+        calls = [replace(call, id=redaction.id(call.id), text="") for call in calls]
+        batch = _batch_without_names(batch, redaction)
     waves: list[int] = []
     for call in calls:
         waves.append(max((waves[number] + 1 for number, _ in call.inputs), default=0))
@@ -135,7 +145,7 @@ def view_of_schedule(name: str, calls: Sequence[ScheduledCall], batch: Batch, *,
             op="request",
             kind="call",
             label=one_line(call.id, MAX_LABEL),
-            text="" if redact else shortened(call.text, MAX_LINE),
+            text=shortened(call.text, MAX_LINE),
             id=visible(call.id),
             inputs=tuple(Input(key=f"n{before}", kind=kind) for before, kind in call.inputs),
         )
@@ -193,6 +203,10 @@ def view_of_timeline(timeline: RunTimeline, notices: Iterable[str] = (), *, reda
     An op has the id of its first request: rounds of a loop are one op.
     """
     said = list(notices)
+    if redact:
+        redaction = Redaction(timeline.header.program, ())
+        requests = tuple(each.model_copy(update={"op": redaction.id(each.op)}) for each in timeline.requests)
+        timeline = timeline.model_copy(update={"requests": requests})
     entries = sorted([*timeline.requests, *timeline.tools], key=_begin)
     firsts: dict[tuple[str, int | None, int | None], str] = {}
     for each in entries:
@@ -300,16 +314,40 @@ def _placed(entry: Entry, number: int) -> Entry:
     return entry.model_copy(update={"plan": 0, "at": number})
 
 
-class _Said:
-    """Messages without the texts that they quote."""
+def _redaction(given: Given) -> Redaction | None:
+    return Redaction(given.plan.name, [step.module for step in given.steps]) if given.redact else None
 
-    def __init__(self, given: Given, redaction: Redaction) -> None:
-        self._redaction = redaction
-        for step in given.steps:
-            redaction.module(step.module)  # the names that remarks of its pass may quote
 
-    def __call__(self, text: str) -> str:
-        return visible(self._redaction.message(text), KEPT)
+def _said(redaction: Redaction, text: str) -> str:
+    """Return a message without the texts that it quotes."""
+    return visible(redaction.message(text), KEPT)
+
+
+def _without_names(call: CallCost, redaction: Redaction) -> CallCost:
+    return call.model_copy(update={"id": redaction.id(call.id)})
+
+
+def _run_without_names(run: MeasuredRun, redaction: Redaction) -> MeasuredRun:
+    changed: dict[str, object] = {
+        "requests": tuple(each.model_copy(update={"id": redaction.id(each.id)}) for each in run.requests)
+    }
+    if run.divergence is not None:
+        changed["divergence"] = run.divergence.model_copy(update={"id": redaction.id(run.divergence.id)})
+    return run.model_copy(update=changed)
+
+
+def _batch_without_names(batch: Batch, redaction: Redaction) -> Batch:
+    """Return a batch whose prompts name the calls of answers without their names."""
+
+    def spans(position: int) -> list[Span]:
+        return [
+            span
+            if span.is_literal or span.text in ("{input}", "{text}")
+            else replace(span, text=f"{{{redaction.id(span.text[1:-1])}}}")
+            for span in batch.spans(position)
+        ]
+
+    return replace(batch, spans=spans)
 
 
 def _op_count(module: Module) -> int:
@@ -340,7 +378,7 @@ def _program(given: Given, costs: Costs, stages: Stages) -> ProgramView:
     )
 
 
-def _remarks(given: Given, stages: int, sources: SourceFiles, said: Message) -> list[RemarkView]:
+def _remarks(given: Given, stages: int, sources: SourceFiles, said: Message, shown_id: Message) -> list[RemarkView]:
     """Return the remarks of all passes; where stages are left out, as those of the last one."""
     left_out = len(given.steps) - stages
     return [
@@ -349,7 +387,7 @@ def _remarks(given: Given, stages: int, sources: SourceFiles, said: Message) -> 
             kind=remark.kind,
             message=said(remark.message),
             text=said(_shown_at(str(remark), given.files)),
-            op=None if remark.op is None else visible(remark.op),
+            op=None if remark.op is None else visible(shown_id(remark.op)),
             place=sources.column(remark.location),
             saved_tokens=remark.saved_tokens,
             saved_calls=remark.saved_calls,

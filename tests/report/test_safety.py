@@ -1,9 +1,11 @@
 """Any text in a program is shown, and nothing of it acts or is lost from view: in JSON, Mermaid, DOT and the tree."""
 
+import ast
 import json
 import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,9 @@ from lmc.report.forms.mermaid import escaped
 from lmc.report.forms.tree import tree
 from lmc.report.redact import Redaction, redacted_source
 from lmc.report.text import one_line, shortened, visible
+from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
+from tests.report.programs import TOY, Case
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -164,8 +168,13 @@ of it""")
     if s.select("which", ["{SECRET}", "no"]) == "{SECRET}":
         s += look("{SECRET}")
     s.gen("form", schema=Form, max_tokens=80)
-    s.gen("word", regex="{SECRET}+", max_tokens=8)
-    s.gen("line", stop="{SECRET}", max_tokens=8)
+    s.gen("word {SECRET}", regex="{SECRET}+", max_tokens=8)
+    s.gen("{SECRET}", stop="{SECRET}", max_tokens=8)
+    s.select("{SECRET}", ["{SECRET}"])
+    s += s["{SECRET}"]
+    for view in s.fork(2):
+        view.gen("3{SECRET}", max_tokens=8)
+        s += view["3{SECRET}"]
     eval("'{SECRET}'")
     return "{SECRET}"
 '''
@@ -178,20 +187,82 @@ def test_redacted_views_hold_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
     Path("rows.jsonl").write_text("".join(json.dumps({"row": f"{SECRET} {n}"}) + "\n" for n in range(4)))
     room = Room(driver.schedule.HOLDS_ALL, 256)
     forms = [*driver.view.FORMATS.values(), tree]
+    record("secrets_of.py", "rows.jsonl", "timeline.json")
     views = [
-        driver.view.run("secrets_of.py", {"target": "toy"}, [], data="rows.jsonl", room=room, redact=redact)
+        driver.view.run("secrets_of.py", TOY, [], data="rows.jsonl", timeline="timeline.json", room=room, redact=redact)
         for redact in (False, True)
     ]
+    assert views[0].timeline is not None
+    assert any(SECRET in each.id for each in views[0].timeline.requests)
     assert all(SECRET in form(views[0]) for form in forms)
     assert [form.__name__ for form in forms if SECRET in form(views[1])] == []
-    # Everything else is as it was: the same ops, calls, figures and lines.
-    for name in ("program", "calls", "lines", "critical_path", "prefixes"):
+    schedule = driver.schedule.run("secrets_of.py", "rows.jsonl", TOY, room, [])
+    Path("s.schedule").write_text("".join(driver.schedule.schedule_lines(schedule)))
+    for file in ("s.schedule", "timeline.json"):
+        alone = [driver.view.run(file, {}, [], room=room, redact=redact) for redact in (False, True)]
+        assert SECRET in forms[0](alone[0])
+        assert [form.__name__ for form in forms if SECRET in form(alone[1])] == []
+        assert len({node.id for node in alone[1].stages[0].added}) == len(alone[1].stages[0].added)
+    # Everything else is as it was: the same ops, calls, figures and lines. Ids differ where they did.
+    for name in ("program", "lines", "critical_path", "prefixes"):
         assert getattr(views[0], name) == getattr(views[1], name)
+    calls = [[call.model_copy(update={"id": ""}) for call in view.calls] for view in views]
+    assert calls[0] == calls[1]
+    ids = {(one.id, other.id) for one, other in zip(views[0].calls, views[1].calls, strict=True)}
+    assert len(ids) == len({one for one, _ in ids}) == len({other for _, other in ids})
     assert [len(source.lines) for source in views[0].sources] == [len(source.lines) for source in views[1].sources]
     assert [stage.order for stage in views[0].stages] == [stage.order for stage in views[1].stages]
     hidden = '    s += lmc.system("‹'
     assert any(line.startswith(hidden) for line in views[1].sources[0].lines)
     assert "‹" in views[1].breaks[0].cause or SECRET not in views[0].breaks[0].cause
+
+
+def record(program: str, rows: str, timeline: str) -> None:
+    """Record a run of a program on the toy engine."""
+    runner = driver.runner_for(driver.load_program(program), TOY)
+    given = [json.loads(line) for line in Path(rows).read_text().splitlines()]
+    header = driver.timeline_header(runner.program, [program], runner.target(), rows)
+    with driver.TimelineFile(timeline, header) as file:
+        dict(runner.run_rows([[(number, ((), row)) for number, row in enumerate(given)]], None, file))
+
+
+LMC_WORDS = {"flexible"}
+
+
+def test_strings_of_programs_are_nowhere_in_redacted_views(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No word of a string is, but for names of Python in its file, and words of lmc: most views have them."""
+    monkeypatch.chdir(REPOSITORY)
+    shown: dict[str, set[str]] = {}
+    secret: dict[str, set[str]] = {}
+    for name in EXAMPLES:
+        source = (REPOSITORY / "examples" / f"{name}.py").read_text("utf-8")
+        texts = [one.value for one in ast.walk(ast.parse(source)) if isinstance(one, ast.Constant)]
+        names = words("\n".join(redacted_source(source.split("\n")))) | {name}
+        secret[name] = words(" ".join(text for text in texts if isinstance(text, str))) - names
+        shown[name] = words(driver.view.FORMATS["json"](Case.of(name, tmp_path).view(redact=True)))
+    counts = Counter(word for each in shown.values() for word in each)
+    common = {word for word, count in counts.items() if count > len(EXAMPLES) / 2} | LMC_WORDS
+    assert {name: found for name in EXAMPLES if (found := secret[name] & shown[name] - common)} == {}
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]{5,}", text))
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("x = 'abc'", 'x = "‹3›"'),
+        ('x = r"""ab\nc""" + b"\\x00"', 'x = "‹4›"\n + "‹1›"'),
+        ("x = '\\n\\u0041'", 'x = "‹2›"'),
+        ("x = '\\d'", 'x = "‹2›"'),
+        ('x = f"ab{y}c{{"', 'x = f"‹2›{y}‹2›"'),
+        ("x = f'{d[\"key\"]!r:>10}'", "x = f\"{d['‹3›']!r:‹3›}\""),
+        ("x = 'a' 'bc'  # no", 'x = "‹1›" "‹2›"  #‹3›'),
+    ],
+)
+def test_lengths_are_those_of_texts(code: str, shown: str) -> None:
+    assert "\n".join(redacted_source(code.split("\n"))).rstrip() == shown
 
 
 def test_redacted_sources_keep_their_lines() -> None:
@@ -206,9 +277,9 @@ def test_redaction_keeps_names_and_shows_lengths() -> None:
     from lmc.ir.text.parser import parse_verified
 
     module = parse_verified(module_of("can't tell"), "m")
-    redaction = Redaction()
+    redaction = Redaction("f", [module])
     text = print_module(redaction.module(module))
-    assert text.count("can't tell") == print_module(module).count("can't tell") - 5
+    assert text.count("can't tell") == print_module(module).count("can't tell") - 7
     said = redaction.message("f() can't take 'it is secret', nor \"that's\", nor 'gcan\\'t tell': `x`")
     assert "secret" not in said
     assert "that's" not in said

@@ -183,13 +183,14 @@ def _node(
             inputs[source] = "context" if holds_context(value.type) else "value"
     for source in order:
         inputs.setdefault(source, "order")
-    op_id = getattr(op, "id", None)
+    drawn = shown(op)
+    op_id = getattr(drawn, "id", None)
     return OpNode(
         key=each.key,
         op=op.NAME,
         kind=kind_of(op),
-        label=one_line(_label_of(shown(op)), MAX_LABEL),
-        text=shortened(print_op(shown(op)), MAX_TEXT),
+        label=one_line(_label_of(drawn), MAX_LABEL),
+        text=shortened(print_op(drawn), MAX_TEXT),
         id=None if op_id is None else visible(op_id),
         place=sources.column(op.location),
         parent=each.parent,
