@@ -60,7 +60,7 @@ class Redaction:
         self._ops: dict[Op, Op] = {}
         self._values: dict[str, str] = {}
         self._names: dict[str, str] = {}
-        """What is shown for a name of a call, by the name as it stands in ids."""
+        """The lengths that are shown for names of calls, by the names as ids have them."""
         self._of_length: dict[int, int] = {}
         self._ids: dict[str, str] = {}
         """The ids that differ from what is shown for them."""
