@@ -24,6 +24,7 @@ from lmc.report.analysis.costs import (
     tokens,
     total_measured,
     total_planned,
+    total_tokens,
 )
 from lmc.report.analysis.measured import measured_run, op_profiles, profiles_of
 from lmc.report.analysis.nodes import MAX_LABEL, SourceFiles
@@ -457,8 +458,8 @@ def _together(key: str, calls: Sequence[CallCost]) -> CallCost:
         key=key,
         id=first.id,
         wave=first.wave,
-        prompt=_sum(call.prompt for call in calls),
-        prefilled=_sum(call.prefilled for call in calls),
+        prompt=total_tokens(call.prompt for call in calls),
+        prefilled=total_tokens(call.prefilled for call in calls),
         output=sum(call.output for call in calls),
         choices=sum(call.choices for call in calls),
         critical=any(call.critical for call in calls),
@@ -466,11 +467,6 @@ def _together(key: str, calls: Sequence[CallCost]) -> CallCost:
         planned=total_planned(planned) if planned else None,
         measured=total_measured(measured) if measured else None,
     )
-
-
-def _sum(lengths: Iterable[TokenCount]) -> TokenCount:
-    all_of = list(lengths)
-    return TokenCount(known=sum(each.known for each in all_of), texts=sum(each.texts for each in all_of))
 
 
 def _prefixes_in_runs(prefixes: Sequence[Prefix], runs: Runs) -> list[Prefix]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from lmc.ir.text.parser import parse_verified
 from lmc.report import view as view_module
 from lmc.report.analysis.runs import MAX_NAMES, runs_of
 from lmc.report.analysis.stages import hunks
-from lmc.report.forms.graph import graph_of
+from lmc.report.forms.graph import GraphNode, graph_of
 from lmc.report.forms.mermaid import MAX_CHARACTERS, MAX_EDGES, MAX_NODES
 from lmc.report.forms.tree import tree
 from lmc.report.model import OpNode, schema_text, to_json
@@ -27,7 +28,7 @@ from lmc.report.replay import apply_hunks, state_at
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 from tests.report.golden import FILES, SCHEMA, TYPES, texts
-from tests.report.programs import Case
+from tests.report.programs import Case, compiled_view
 from tests.report.test_safety import check_forms
 from tests.report.typescript import declarations
 
@@ -135,6 +136,31 @@ def test_graphs_keep_their_limits(count: int, tmp_path: Path) -> None:
         assert {node.group for node in graph.nodes} - {None} == {node.key for node in graph.nodes if node.is_group}
         assert len([node for _, node in graph.nested() if node is not None]) == len(graph.nodes)
     check_forms(view)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_figures_of_a_graph_are_in_sum_those_of_the_calls(name: str) -> None:
+    """Whatever is folded, each call counts once."""
+    view = compiled_view(name)
+    wanted = {
+        "token": sum(call.prompt.known for call in view.calls),
+        "text": sum(call.prompt.texts for call in view.calls),
+    }
+    for most in (MAX_OPS, 12, 3, 1):
+        nodes = graph_of(view, most).nodes
+        assert len(nodes) <= most or most == MAX_OPS
+        found = {"token": 0, "text": 0}
+        for number, noun in re.findall(r"([0-9,]+) (token|text)s?", " ".join(node.cost for node in nodes)):
+            found[noun] += int(number.replace(",", ""))
+        assert found == wanted
+        waves = {wave for node in nodes for wave in map(int, re.findall(r"(?:waves? |to )([0-9]+)", node.cost))}
+        numbers = [call.wave for call in view.calls]
+        assert {limit(numbers) for limit in (min, max) if numbers} <= waves
+        assert all(("(sum)" in node.cost) == (len(calls_of(node)) > 1) for node in nodes if "×" in node.label)
+
+
+def calls_of(node: GraphNode) -> range:
+    return range(int(node.label.rpartition("× ")[2])) if node.kind == "call" else range(0)
 
 
 def test_a_very_large_module_is_folded_with_a_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

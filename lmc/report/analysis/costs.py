@@ -181,13 +181,17 @@ def _line(place: SourceLine, calls: Sequence[CallCost]) -> LineCost:
     return LineCost(
         place=place,
         calls=sum(call.ops for call in calls),
-        prompt=TokenCount(
-            known=sum(call.prompt.known for call in calls), texts=sum(call.prompt.texts for call in calls)
-        ),
+        prompt=total_tokens(call.prompt for call in calls),
         output=sum(call.output for call in calls),
         planned=total_planned(planned) if planned else None,
         measured=total_measured(measured) if measured else None,
     )
+
+
+def total_tokens(lengths: Iterable[TokenCount]) -> TokenCount:
+    """Return the sum of lengths."""
+    all_of = list(lengths)
+    return TokenCount(known=sum(each.known for each in all_of), texts=sum(each.texts for each in all_of))
 
 
 def total_planned(entries: Iterable[PlannedCost]) -> PlannedCost:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import ceil
 
 from lmc.ir.wording import with_count
-from lmc.report.analysis.costs import total_measured
+from lmc.report.analysis.costs import total_measured, total_tokens
 from lmc.report.model import CallCost, CompiledView, InputKind, Kind, MeasuredCost, OpNode, TokenCount
 from lmc.report.replay import State, state_at
 
@@ -22,7 +22,7 @@ _PARTS_OF_REGIONS = frozenset({"cf.yield", "cf.condition"})
 class GraphNode:
     """A node: an op, a fan-out, or what is folded; ``group`` is the key of the group that holds it.
 
-    ``cost`` is the wave and the prompt of a single call, ``measured`` the cost of its calls in a run. ``is_group``: it
+    ``cost`` is the wave and the prompts of its calls in sum, ``measured`` their cost in a run. ``is_group``: it
     is an op with regions and drawn around the nodes that it holds, of which there is one at least. ``mark`` is set
     where two modules are compared: ``added``, ``changed`` or ``removed``.
     """
@@ -204,23 +204,24 @@ class _Folding:
         kinds = Counter[str]()
         for each in ops:
             kinds[each.kind] += each.ops
-        label, kind, cost = node.label, node.kind, ""
-        if len(ops) == 1:
-            cost = _cost(self._calls.get(key))
-        elif is_fan and node.kind != "control" and len({each.op for each in ops}) == 1:
+        label, kind = node.label, node.kind
+        if is_fan and node.kind != "control" and len({each.op for each in ops}) == 1:
             label += f" × {len(ops)}"
-        else:
+        elif len(ops) > 1:
             counts = [with_count(kinds[one], one) for one in ("call", "tool", "break") if kinds[one]]
             what = f"{label}: " if node.kind == "control" else ""
             label = what + ", ".join([with_count(sum(kinds.values()), "op"), *counts])
             kind = node.kind if node.kind == "control" else "folded"
-        costs = [call.measured for each in members if (call := self._calls.get(each)) and call.measured]
+        calls = [self._calls[each] for each in members if each in self._calls]
+        costs = [call.measured for call in calls if call.measured]
         measured = measured_text(costs[0] if len(costs) == 1 else total_measured(costs)) if costs else ""
         marks = {self._marks.get(each) for each in members}
         mark = marks.pop() if len(marks) == 1 else "changed"
         critical = any(each in self._critical for each in members)
         is_group = any(self._rep[inner] != key for inner in self._inner.get(key, ()))
-        return GraphNode(key, label, kind, parent, cost, measured, is_group=is_group, critical=critical, mark=mark)
+        return GraphNode(
+            key, label, kind, parent, _cost(calls), measured, is_group=is_group, critical=critical, mark=mark
+        )
 
     def _edges(self) -> Iterator[Edge]:
         found: dict[tuple[str, str], InputKind] = {}
@@ -238,8 +239,14 @@ class _Folding:
         return (Edge(*ends, kind, ends in critical) for ends, kind in found.items())
 
 
-def _cost(call: CallCost | None) -> str:
-    return "" if call is None else f"wave {call.wave} · {tokens_text(call.prompt)} in"
+def _cost(calls: Sequence[CallCost]) -> str:
+    """Return the waves of calls, and the lengths of their prompts in one instance in sum."""
+    if not calls:
+        return ""
+    first, last = min(call.wave for call in calls), max(call.wave for call in calls)
+    waves = f"wave {first}" if first == last else f"waves {first} to {last}"
+    how = "" if sum(call.ops for call in calls) == 1 else " (sum)"
+    return f"{waves} · {tokens_text(total_tokens(call.prompt for call in calls))} in{how}"
 
 
 def measured_text(cost: MeasuredCost) -> str:
