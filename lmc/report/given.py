@@ -88,11 +88,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a prompt: so many ``tokens`` of a ``text`` of the program, or of one that is only named."""
+    """A part of a prompt: so many ``tokens`` of a ``text`` of the program, or of one that is only named.
+
+    ``is_open``: only a run knows its length, as of an answer.
+    """
 
     text: str
     tokens: int
     is_literal: bool
+    is_open: bool
 
 
 @dataclass(frozen=True, slots=True)

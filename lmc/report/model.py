@@ -306,8 +306,9 @@ class PromptNode(_Model):
     ``recomputed`` are those of the computed ones that had been computed or generated before, and were evicted since or
     needed for the logits of a prompt's last token. ``generated`` are tokens of the part that are an answer.
     ``ends`` counts the requests whose prompts end here, by the key of the call. ``folded`` is the number of parts that
-    the node stands for, beside its own: then ``tokens`` is their sum. ``measured`` is the same of a run, whose prompts
-    may be longer or shorter: the last part of a prompt has the difference.
+    the node stands for, beside its own: then ``tokens`` is their sum. ``measured`` is the same of a run. Prompts of a
+    run may be longer or shorter than planned, so its parts are estimates: only those that an earlier request began are
+    found in the cache, and tokens are only ``recomputed`` after evictions or preemptions.
     """
 
     parent: int | None = None
@@ -425,8 +426,9 @@ class MeasuredRun(_Model):
 
     ``prompt`` and ``cached`` are of the requests without prefills, as profiles count; ``computed`` is of all requests,
     and equals ``prefilled_tokens`` of the engine (None: it does not measure). Where there is a plan, ``elsewhere`` is
-    the part of that for requests that the plan does not have; the tree of prompts has the rest. ``complete``: the run
-    came to its end.
+    the part of that for requests that the plan does not have; the tree of prompts has the rest. ``elsewhere_cached``
+    is the same of the found tokens of measured requests, and has those that were found although no request of the tree
+    had begun their prompts. ``complete``: the run came to its end.
     """
 
     request_count: int
@@ -435,6 +437,7 @@ class MeasuredRun(_Model):
     output: int
     computed: int | None = None
     elsewhere: int = 0
+    elsewhere_cached: int = 0
     divergence: Divergence | None = None
     seconds: float
     complete: bool = False

@@ -103,7 +103,10 @@ def view_of(given: Given) -> CompiledView:
     if batch is not None:
         batch = batch if redaction is None else _batch_without_names(batch, redaction)
         ops = [keys[op] for op in batch.ops]
-        plan = _plan(batch, ops, prompt_tree(batch, ops, uses, redact=given.redact), notices)
+        prompts = prompt_tree(batch, ops, uses, redact=given.redact)
+        plan = _plan(batch, ops, prompts, notices)
+        if run is not None:
+            run = run.model_copy(update={"elsewhere_cached": run.elsewhere_cached + prompts.unplaced})
     said = visible if redaction is None else partial(_said, redaction)
     remarks = _remarks(given, len(shown), sources, said, visible if redaction is None else redaction.id)
     breaks = _breaks(given, stages, keys, sources, said)

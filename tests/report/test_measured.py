@@ -1,7 +1,7 @@
 """Timelines beside programs: figures equal those of the run, and timelines of something else are refused."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median_low
 from typing import Any
@@ -10,10 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import lmc.report.view
 from lmc import driver
 from lmc.driver.batch.run_record import rows_digest
 from lmc.ir.errors import InputError
 from lmc.ir.profile import Profile
+from lmc.report.analysis.prompts import PromptTree, PromptUse, prompt_tree
+from lmc.report.given import Batch
 from lmc.report.model import CompiledView, Divergence, MeasuredCost
 from lmc.report.timeline import REQUESTS
 
@@ -60,10 +63,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def recorded(name: str = "grade", target: str = "toy", own: list[dict[str, Any]] = ROWS) -> Profile:
-    """Run the rows, write ``t.json``, and return the profile of all rows."""
+def recorded(
+    name: str = "grade", target: str = "toy", own: list[dict[str, Any]] = ROWS, kv_tokens: int | None = None
+) -> Profile:
+    """Run the rows, write ``t.json``, and return the profile of all rows. Another pool is another engine."""
     spec = f"measured_program.py:{name}"
-    runner = driver.runner_for(driver.load_program(spec), {"target": target})
+    options = {"target": target} if kv_tokens is None else {"target": target, "kv_tokens": kv_tokens}
+    runner = driver.runner_for(driver.load_program(spec), options)
     header = driver.timeline_header(runner.program, [spec], runner.target(), "rows.jsonl")
     with driver.TimelineFile("t.json", header) as file:
         part = [(number, ((), row)) for number, row in enumerate(own)]
@@ -189,27 +195,119 @@ def requests_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def sums(found: CompiledView) -> tuple[int, int]:
-    """Tokens that the tree of prompts and the requests beside it computed, and those that the tree found."""
+    """Tokens that the tree of prompts and the requests beside it computed, and those that they found."""
     assert found.plan is not None
     assert found.timeline is not None
     parts = [node.measured for node in found.plan.prompts if node.measured is not None]
     computed = sum(part.computed for part in parts) + found.timeline.elsewhere
-    return computed, sum(part.cached for part in parts)
+    return computed, sum(part.cached for part in parts) + found.timeline.elsewhere_cached
+
+
+def computed_again(found: CompiledView) -> int:
+    assert found.plan is not None
+    return sum(node.measured.recomputed for node in found.plan.prompts if node.measured is not None)
 
 
 def test_the_measured_tree_adds_up_to_what_the_engine_computed():
-    recorded(target="builtin")
+    for is_warm in (False, True):  # then the cache has what the run before it has left there
+        recorded(target="builtin", kv_tokens=8191)
+        found = view(target="builtin")
+        run = found.timeline
+        assert run is not None
+        assert run.steps is not None
+        assert sums(found) == (run.steps.prefill, sum(request.cached for request in run.requests))
+        assert computed_again(found) == run.elsewhere == 0
+        assert (run.elsewhere_cached > 0) == is_warm
+        assert found.plan is not None
+        for node in found.plan.prompts:
+            if node.requests == 1 and not node.generated and node.measured is not None:
+                assert node.measured.cached == 0
+
+
+def test_after_evictions_tokens_are_computed_again(folder: Path):
+    recorded(target="builtin", kv_tokens=50)
     found = view(target="builtin")
     run = found.timeline
     assert run is not None
     assert run.steps is not None
+    assert run.steps.evicted > 0
     assert sums(found) == (run.steps.prefill, sum(request.cached for request in run.requests))
-    assert run.elsewhere == 0
-    assert found.plan is not None
-    for node in found.plan.prompts:
-        if node.measured is None:  # prompts of the run were shorter
-            continue
-        assert 0 <= node.measured.recomputed <= node.measured.computed
+    assert 0 <= computed_again(found) <= run.steps.prefill
+
+    def of_losses_at(times: Sequence[int]) -> int:
+        """Return what is computed again where each request finds nothing and steps at some of the times evict."""
+        events = events_of(folder / "t.json")
+        for event in events:
+            if event["name"] == "step":
+                event["args"] |= {"evicted": int(event["ts"] in times), "preempted": 0}
+        for event in requests_of(events):
+            event["args"] |= {"cached": 0, "computed": event["args"]["prompt"]}
+        write_events(folder / "t.json", events)
+        return computed_again(view(target="builtin"))
+
+    steps = [event["ts"] for event in events_of(folder / "t.json") if event["name"] == "step"]
+    again = [of_losses_at(steps[first:]) for first in (0, len(steps) // 2, len(steps) - 1, len(steps))]
+    assert again == sorted(again, reverse=True)
+    assert again[0] > 0 == again[-1]
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> tuple[Batch, Sequence[str]]:
+    """The batch of ``rows.jsonl``, and the keys of its calls."""
+    found: list[tuple[Batch, Sequence[str]]] = []
+
+    def kept(batch: Batch, keys: Sequence[str], *rest: Any, **options: Any) -> PromptTree:
+        found.append((batch, keys))
+        return prompt_tree(batch, keys, *rest, **options)
+
+    monkeypatch.setattr(lmc.report.view, "prompt_tree", kept)
+    driver.view.run("measured_program.py:grade", {"target": "toy"}, [], data="rows.jsonl", room=ROOM)
+    return found[0]
+
+
+@st.composite
+def prompt_uses(draw: st.DrawFn, count: int) -> list[tuple[int, PromptUse]]:
+    """Prompts of a run that never was, with the places of their requests in a batch."""
+    found: list[tuple[int, PromptUse]] = []
+    for _ in range(draw(st.integers(0, 12))):
+        tokens = draw(st.integers(0, 99))
+        admitted, prefill, decode = (draw(st.integers(0, 3)) for _ in range(3))  # several are admitted at once
+        use = PromptUse(
+            tokens,
+            cached=draw(st.sampled_from([0, tokens, max(tokens - 1, 0), draw(st.integers(0, tokens))])),
+            computed=draw(st.integers(0, 150)),
+            admitted=admitted,
+            first=admitted + prefill,
+            ended=admitted + prefill + decode,
+            differs=draw(st.booleans()),
+            is_prefix=draw(st.booleans()),
+            is_lossy=draw(st.booleans()),
+            again=draw(st.integers(0, 9)),
+        )
+        found.append((draw(st.integers(0, count - 1)), use))
+    return sorted(found, key=lambda entry: (entry[1].admitted, entry[1].cached, entry[0]))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the examples share the batch
+@given(data=st.data())
+def test_prompts_are_found_where_an_earlier_request_has_begun_them(
+    planned: tuple[Batch, Sequence[str]], data: st.DataObject
+):
+    batch, keys = planned
+    own = data.draw(prompt_uses(len(batch.requests)))
+    begun: set[int] = set()
+    for count in range(len(own) + 1):
+        uses: dict[int, list[PromptUse]] = {}
+        for place, use in own[:count]:
+            uses.setdefault(place, []).append(use)
+        tree = prompt_tree(batch, keys, uses, redact=False)
+        parts = {number: node.measured for number, node in enumerate(tree.nodes) if node.measured is not None}
+        assert sum(part.computed for part in parts.values()) == sum(use.computed for _, use in own[:count])
+        assert sum(part.cached for part in parts.values()) + tree.unplaced == sum(use.cached for _, use in own[:count])
+        for number, part in parts.items():
+            assert 0 <= part.recomputed <= (part.computed if any(use.is_lossy for _, use in own[:count]) else 0)
+            assert number in begun or part.cached == 0
+        begun |= {*parts}
 
 
 def test_later_rounds_of_a_loop_are_in_the_tree(folder: Path):
@@ -225,8 +323,8 @@ def test_later_rounds_of_a_loop_are_in_the_tree(folder: Path):
     assert run.elsewhere == sum(each.computed or 0 for each in run.requests if each.key in calls - planned)
     words = [each for each in run.requests if each.id.startswith("loop/word")]
     assert len(words) > len(ROWS)  # rounds that the plan does not have
-    in_tree = sum(each.cached for each in run.requests if each.key not in calls - planned)
-    assert sums(found) == (run.steps.prefill, in_tree)
+    assert sums(found) == (run.steps.prefill, sum(each.cached for each in run.requests))
+    assert run.elsewhere_cached >= sum(each.cached for each in run.requests if each.key in calls - planned)
     assert run.divergence is not None
     assert run.divergence.reason == "the plan has no such request"
 
@@ -245,10 +343,12 @@ def test_any_measured_prompts_add_up(folder: Path, data: st.DataObject):
         args["cached"] = data.draw(st.integers(0, args["prompt"]))
         args["computed"] = data.draw(st.integers(0, 2 * args["prompt"]))
         total += args["computed"]
-        cached += args["cached"]
+        if data.draw(st.integers(0, 9)) == 0:  # one that was cancelled
+            args["error"] = "RequestCancelledError"
+            del args["prompt"], args["cached"]
+        cached += args.get("cached", 0)
         if data.draw(st.integers(0, 9)) == 0:  # a request that the plan does not have
             args["row"] = 99
-            cached -= args["cached"]
     write_events(folder / "other.json", events)
     found = driver.view.run("measured_program.py:grade", {"target": "toy"}, [], timeline="other.json", room=ROOM)
     assert sums(found) == (total, cached)

@@ -333,7 +333,10 @@ def _batch(schedule: Schedule, ops: Sequence[Op], room: Room) -> Batch:
     def spans(position: int) -> list[Span]:
         row, number = divmod(position, stages)
         pieces = pieces_of(schedule.stages, number, values[row], schedule.characters)
-        return [Span(_piece_text(piece, schedule), size, isinstance(piece, str)) for piece, size in pieces]
+        return [
+            Span(_piece_text(piece, schedule), size, isinstance(piece, str), not isinstance(piece, str | Known))
+            for piece, size in pieces
+        ]
 
     return Batch(
         requests=requests,

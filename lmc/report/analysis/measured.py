@@ -83,18 +83,20 @@ def measured_run(
         if len(entries) > most:
             notices.append(f"the first {most:,} of {len(entries):,} entries ({what}) are listed; sums are of all")
     steps = timeline.steps
-    computed, elsewhere, divergence = sum(each.computed or 0 for each in requests), 0, None
+    computed, divergence = sum(each.computed or 0 for each in requests), None
+    elsewhere = elsewhere_cached = 0
     uses: dict[int, list[PromptUse]] = {}
     if batch is not None:
+        loss = min((each.started for each in steps if each.evicted or each.preempted), default=None)
         places = _planned_places(batch, keys, [(each, key_of(each)) for each in requests], prefixes)
         for request, (place, is_later) in zip(requests, places, strict=True):
             if request.computed is None:
                 continue  # its engine does not measure
             if place is None:
                 elsewhere += request.computed
+                elsewhere_cached += request.cached or 0
             else:
-                use = PromptUse(request.prompt or 0, request.cached or 0, request.computed, is_later)
-                uses.setdefault(place, []).append(use)
+                uses.setdefault(place, []).append(_use(request, loss, is_later=is_later))
         planned = [None if is_later else place for place, is_later in places]
         divergence = _divergence(batch, requests, planned, begin)
     run = MeasuredRun(
@@ -104,6 +106,7 @@ def measured_run(
         output=sum(each.generated for each in requests),
         computed=None if not steps else computed,
         elsewhere=elsewhere,
+        elsewhere_cached=elsewhere_cached,
         divergence=divergence,
         seconds=_seconds(max([each.ended for each in [*requests, *tools]], default=begin), begin),
         complete=timeline.is_complete,
@@ -126,6 +129,27 @@ def _steps(steps: Sequence[EngineStep]) -> RunSteps:
         most_running=max(each.running for each in steps),
         most_waiting=max(each.waiting for each in steps),
         seconds=round(sum(each.ended - each.started for each in steps) / 1e6, 6),
+    )
+
+
+def _use(request: MeasuredRequest, loss: int | None, *, is_later: bool) -> PromptUse:
+    """Return the prompt of a measured request. ``loss``: the engine evicted or preempted at that time first.
+
+    One that failed has computed a part of its prompt.
+    """
+    cached, computed = request.cached or 0, request.computed or 0
+    new = computed if request.prompt is None else max(request.prompt - cached, 0)
+    return PromptUse(
+        cached + new,
+        cached,
+        computed,
+        admitted=_start(request),
+        first=request.ended if request.first is None else request.first,
+        ended=request.ended,
+        differs=is_later or request.error is not None or request.unfinished,
+        is_prefix=request.kind == "prefill",
+        is_lossy=loss is not None and loss <= request.ended,
+        again=max(computed - new, 0) if request.kind == "generate" else 0,
     )
 
 

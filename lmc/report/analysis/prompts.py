@@ -5,13 +5,15 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmc.cache.node import Tokens, common_prefix_length
 from lmc.report.analysis.costs import number_of
-from lmc.report.given import Batch
+from lmc.report.given import Batch, Span
 from lmc.report.model import MeasuredPart, PromptNode
 from lmc.report.redact import length_of
 from lmc.report.text import one_line
@@ -21,14 +23,28 @@ MAX_CHILDREN = 50
 MAX_TEXT = 160
 
 
+@dataclass(slots=True)
+class _Run:
+    """Tokens of a part in a run, over all requests.
+
+    One of them has had all of the part since ``held``. It is at ``end`` of the first prompt that goes as planned.
+    """
+
+    computed: int = 0
+    cached: int = 0
+    recomputed: int = 0
+    held: int | None = None
+    end: int | None = None
+
+
 @dataclass(eq=False, slots=True)
 class _Part:
     """Tokens ``start`` to ``end`` of some prompts. ``prompts`` are the requests whose prompts end here.
 
     ``cached_whole`` counts the prompts of the parts below, and of this one, that find all of it in the cache;
     ``computed`` and ``cached`` are the tokens of those that do not. ``least`` is the first token that one computes.
-    ``parts``, ``weight`` and ``first`` are of the subtree: its size, its tokens in prompts, its first request. ``run``
-    holds the tokens that each use in a run computed and found, ``later`` those of later rounds of loops.
+    ``parts``, ``weight`` and ``first`` are of the subtree: its size, its tokens in prompts, its first request.
+    ``run`` has its tokens in a run, once a request has begun it there.
     """
 
     parent: _Part | None
@@ -45,8 +61,7 @@ class _Part:
     parts: int = 1
     weight: int = 0
     first: int | None = None
-    run: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    later: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    run: _Run | None = None
 
     @property
     def length(self) -> int:
@@ -57,23 +72,39 @@ class _Part:
 class PromptUse:
     """The prompt of a request of a run: its tokens, those found in the cache, and those computed, also again.
 
-    ``is_later``: it is of a later round of a loop, of which the plan has one. It begins as the planned one does, but
-    may have other texts, so nothing of it counts as computed again.
+    It is ``admitted``, has computed its prompt at ``first``, and its answer at ``ended``. ``differs``: it begins as the
+    planned one, and then has other texts or ends; ``is_prefix``: it is a prefix of planned ones. ``is_lossy``: before
+    its end the engine evicted tokens or preempted requests; ``again`` are those of the computed tokens that it then
+    computed beyond its prompt.
     """
 
     tokens: int
     cached: int
     computed: int
-    is_later: bool = False
+    admitted: int
+    first: int
+    ended: int
+    differs: bool = False
+    is_prefix: bool = False
+    is_lossy: bool = False
+    again: int = 0
+
+    @property
+    def goes_as_planned(self) -> bool:
+        return not (self.differs or self.is_prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTree:
-    """The nodes, outer before inner, and for each request the one at which its prompt ends."""
+    """The nodes, outer before inner, and for each request the one at which its prompt ends.
+
+    ``unplaced`` are tokens that a run found in the cache, and that no part of its requests before can have left there.
+    """
 
     nodes: list[PromptNode]
     node_of: list[int]
     part_count: int
+    unplaced: int = 0
 
 
 def prompt_tree(
@@ -105,31 +136,96 @@ def prompt_tree(
             part = part.parent
         part.cached_whole += 1
         assert request.tokens.size == end.end
-        for use in (uses or {}).get(position, ()):
-            _follow(end, use)
     _sum_up(root)
-    return _folded(root, batch, keys, redact=redact)
+    in_order = [(use, position) for position, each in (uses or {}).items() for use in each]
+    in_order.sort(key=lambda entry: (entry[0].admitted, entry[0].cached, entry[1]))
+    unplaced = sum(
+        _follow(use, ends[2 * position], ends[2 * position + 1], batch.spans(position)) for use, position in in_order
+    )
+    return replace(_folded(root, batch, keys, redact=redact), unplaced=unplaced)
 
 
-def _follow(end: _Part, use: PromptUse) -> None:
-    """Add a prompt of a run to the parts up to ``end``. The last part that it reaches has what is left of it."""
-    path: list[_Part] = []
-    part = end
-    while part.parent is not None:
-        path.append(part)
-        part = part.parent
-    path.reverse()
-    at, budget = 0, use.computed
-    for index, each in enumerate(path):
-        is_last = index + 1 == len(path) or at + each.length >= use.tokens
-        size = use.tokens - at if is_last else each.length
-        cached = min(max(use.cached - at, 0), size)
-        computed = budget if is_last else min(size - cached, budget)
-        (each.later if use.is_later else each.run).append((computed, cached))
-        budget -= computed
-        at += size
-        if is_last:
-            return
+def _follow(use: PromptUse, end: _Part, answered: _Part, spans: Sequence[Span]) -> int:
+    """Add a prompt of a run to the parts up to ``end``; uses come in the order in which they were admitted.
+
+    A run has lengths and no tokens, and those of the parts are estimates. So what is known of a cache decides: tokens
+    are only found in parts that an earlier use began, and before a loss all parts are found that one had finished.
+    Returns the found tokens of which no part can be the place.
+    """
+    path = _path(end)
+    if use.is_prefix:
+        path = [path[0], *takewhile(lambda part: part.requests > 1, path[1:])]
+    bounds = _bounds(path, use, spans)
+    path = path[: bounds.size - 1]
+    begun = sum(1 for _ in takewhile(lambda part: part.run is not None, path))
+    finished = sum(1 for _ in takewhile(lambda part: _is_held(part, use.admitted), path))
+    cut = min(max(use.cached, 0 if use.is_lossy else bounds[finished]), bounds[begun])
+    bounds = np.interp(bounds, [0, cut, use.tokens], [0, use.cached, use.tokens])
+    ends = bounds.astype(np.int64).tolist()
+    found, budget = use.cached if begun else 0, use.computed
+    for place, part in enumerate(path, 1):
+        is_last, size = part is path[-1], ends[place] - ends[place - 1]
+        cached = found if place >= begun else min(size, found)
+        computed = budget if is_last else min(max(size - cached, 0), budget)
+        found, budget = found - cached, budget - computed
+        run = part.run = part.run or _Run()
+        run.end = ends[place] if run.end is None and use.goes_as_planned else run.end
+        run.cached += cached
+        run.computed += computed
+        if use.is_lossy and not use.differs:
+            run.recomputed += computed if place <= finished else min(use.again, computed) if is_last else 0
+        if not (is_last and use.differs):
+            _hold(run, use.first)
+    if use.goes_as_planned:
+        for part in _path(answered)[len(path) :]:
+            part.run = part.run or _Run()
+            _hold(part.run, use.ended)
+    return 0 if begun else use.cached
+
+
+def _path(end: _Part) -> list[_Part]:
+    """Return the parts from the beginning of prompts to one."""
+    found: list[_Part] = []
+    while end.parent is not None:
+        found.append(end)
+        end = end.parent
+    return found[::-1]
+
+
+def _is_held(part: _Part, time: int) -> bool:
+    return part.run is not None and part.run.held is not None and part.run.held <= time
+
+
+def _hold(run: _Run, time: int) -> None:
+    run.held = time if run.held is None else min(run.held, time)
+
+
+def _bounds(path: Sequence[_Part], use: PromptUse, spans: Sequence[Span]) -> NDArray[np.float64]:
+    """Return where the parts that a prompt of a run reaches begin and end in it.
+
+    Parts of an earlier prompt end where they do there. Then, in a prompt that only begins as the planned one, the last
+    part takes up the difference; else texts do whose lengths only the run knows, at most the longest ones; all of them
+    do for the rest.
+    """
+    ends = np.array([0, *(part.end for part in path)], np.float64)
+    if use.goes_as_planned:
+        sizes = np.array([span.tokens for span in spans], np.float64)
+        is_open = np.array([span.is_open for span in spans])
+        known, unknown = sizes[~is_open].sum(), sizes[is_open].sum()
+        rest = min(max(use.tokens - known, 0), use.tokens * unknown / (known + unknown))
+        planned = np.cumsum([0, *sizes])
+        sizes[is_open] *= rest / max(unknown, 1)
+        sizes[~is_open] *= (use.tokens - rest) / max(known, 1)
+        ends = np.interp(ends, planned, [0, *np.cumsum(sizes)[:-1], use.tokens])
+    before = [0, *(part.run.end for part in path if part.run is not None and part.run.end is not None)]
+    last = len(before) - 1
+    scale = 1.0
+    if use.goes_as_planned and ends[last] < use.tokens:
+        scale = (use.tokens - before[last]) / (use.tokens - ends[last])
+    ends = np.concatenate([before, before[last] + (ends[last + 1 :] - ends[last]) * scale])
+    ends = np.minimum(np.maximum.accumulate(ends), use.tokens)
+    reached = ends.size - 1 if use.goes_as_planned else max(1, int((ends[:-1] < use.tokens).sum()))
+    return np.array([*ends[:reached], use.tokens])
 
 
 def _radix_tree(batch: Batch) -> tuple[_Part, list[_Part]]:
@@ -257,17 +353,14 @@ def _node(
 
 
 def _measured(parts: Sequence[_Part]) -> MeasuredPart | None:
-    """Return the tokens of parts in a run: those of an answer, or beyond the length of a part, are computed again."""
-    if not any(part.run or part.later for part in parts):
+    runs = [part.run for part in parts if part.run is not None]
+    if not runs:
         return None
-    computed = again = 0
-    for part in parts:
-        tokens = sum(each for each, _ in part.run)
-        length = 0 if part.is_answer else max((sum(each) for each in part.run), default=0)
-        computed += tokens + sum(each for each, _ in part.later)
-        again += max(tokens - length, 0)
-    cached = sum(each for part in parts for _, each in (*part.run, *part.later))
-    return MeasuredPart(computed=computed, cached=cached, recomputed=again)
+    return MeasuredPart(
+        computed=sum(run.computed for run in runs),
+        cached=sum(run.cached for run in runs),
+        recomputed=sum(run.recomputed for run in runs),
+    )
 
 
 def _recomputed(part: _Part) -> int:

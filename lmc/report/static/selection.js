@@ -69,6 +69,7 @@ class SelectionPane {
           ["found in the cache", number(run.cached)],
           ["computed", typeof run.computed === "number" ? number(run.computed) : ""],
           ["computed for requests that are not planned", run.elsewhere ? number(run.elsewhere) : ""],
+          ["found for requests that are not planned", run.elsewhere_cached ? number(run.elsewhere_cached) : ""],
           ["output tokens", number(run.output)],
           ["calls of tools", run.tool_count ? number(run.tool_count) : ""],
           ["evicted tokens", run.steps ? number(run.steps.evicted) : ""],

@@ -127,6 +127,7 @@ declare namespace lmc {
     output: number;
     computed?: number | null;
     elsewhere?: number;
+    elsewhere_cached?: number;
     divergence?: Divergence | null;
     seconds: number;
     complete?: boolean;
