@@ -29,7 +29,12 @@ def serve_command(
     allow_origin: Annotated[
         str | None, typer.Option(metavar="ORIGIN", help="The origin of web pages that may use the server.")
     ] = None,
-    max_body: Annotated[int, typer.Option(metavar="BYTES", min=1, help="The largest body of a request.")] = 32 << 20,
+    max_body: Annotated[
+        int,
+        typer.Option(
+            metavar="BYTES", min=1, help="The largest file or batch. Bodies of other requests have at most 4 MiB."
+        ),
+    ] = 32 << 20,
     max_waiting: Annotated[
         int, typer.Option(metavar="N", min=0, help="Generations that may wait; further requests get 429.")
     ] = 512,

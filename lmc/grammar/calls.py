@@ -57,30 +57,29 @@ class Outputs:
         return asdict(self)
 
 
-def node_of(data: dict[str, Any]) -> tuple[Node, Arena]:
-    """Return the node of ``Outputs`` given as JSON data, and the arena that made it.
+def to_node(data: dict[str, Any], arena: Arena) -> Node:
+    """Return the node of ``Outputs`` given as JSON data.
 
     Raises ``ConstraintError`` where a schema can't be enforced; its cause names the tool.
     """
     outputs = replace(Outputs(**data), calls=[CallForm(**each) for each in data["calls"]])
-    arena = Arena()
     calls = _calls(outputs, arena)
     if outputs.text == "none":
-        return calls, arena
+        return calls
     if outputs.text == "any":
         text = regexes.to_node(_ANYTHING, arena)
         trigger = arena.literal(outputs.trigger.encode())
         if outputs.is_anywhere:
             without = regexes.without_match_to_node(re.escape(outputs.trigger), arena)
             # A call may follow the text, and no text a call.
-            return arena.concat(arena.intersection([text, without]), arena.optional(calls)), arena
+            return arena.concat(arena.intersection([text, without]), arena.optional(calls))
         others = arena.intersection([text, arena.complement(arena.concat(trigger, arena.everything))])
     else:
         text = others = schemas.any_node(outputs.definition, arena, whitespace=outputs.whitespace)
     alternatives = [calls, others]
     if outputs.answer:
         alternatives.append(arena.concat(arena.literal(outputs.answer.encode()), text))
-    return arena.union(alternatives), arena
+    return arena.union(alternatives)
 
 
 def _calls(outputs: Outputs, arena: Arena) -> Node:

@@ -18,7 +18,7 @@ from lmc.grammar import calls
 from lmc.grammar import regex as regexes
 from lmc.grammar import schema as schemas
 from lmc.grammar.automata.automaton import Automaton
-from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.building import UNBOUNDED_TOKENS, Arena, Budget
 from lmc.grammar.calls import Outputs
 from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
 from lmc.grammar.constraint import Constraint, RegularConstraint
@@ -211,29 +211,35 @@ def remark_of(source: Source, constraint: Constraint | None = None) -> SchemaRem
     return schemas.remark_of(source.data, None if constraint is None else constraint.narrowed)
 
 
-def compile_source(source: Source, tokenizer: Any, *, cache: str | Path | IndexStore | None = None) -> Constraint:
-    """The same from a canonical source. Raises like ``compile``."""
+def compile_source(
+    source: Source,
+    tokenizer: Any,
+    *,
+    cache: str | Path | IndexStore | None = None,
+    budget: Budget = UNBOUNDED_TOKENS,
+) -> Constraint:
+    """The same from a canonical source, within a budget. Raises like ``compile``."""
     vocabulary = Vocabulary.of(tokenizer)
     if source.kind == "grammar":
-        return ContextFreeConstraint(source.text, vocabulary, source.digest)
-    automaton, narrowed = _automaton_of(source)
+        return ContextFreeConstraint(source.text, vocabulary, source.digest, budget)
+    automaton, narrowed = _automaton_of(source, budget)
     store = IndexStore(Path(cache)) if isinstance(cache, str | Path) else cache
     return RegularConstraint(automaton, vocabulary, source.digest, narrowed=narrowed, store=store)
 
 
-def _automaton_of(source: Source) -> tuple[Automaton, dict[str, str]]:
+def _automaton_of(source: Source, budget: Budget) -> tuple[Automaton, dict[str, str]]:
     """The byte automaton of a source that is no grammar, and which keywords are narrowed. Raises like ``compile``."""
     narrowed: dict[str, str] = {}
     if source.kind == "choices":
         automaton = Automaton.of_strings(list(map(_encoded, source.data, count(1))))
     else:
+        arena = Arena(budget)
         if source.kind == "regex":
-            arena = Arena()
             root = regexes.to_node(source.text, arena)
         elif source.kind == "outputs":
-            root, arena = calls.node_of(source.data)
+            root = calls.to_node(source.data, arena)
         else:
-            root, arena, narrowed = schemas.node_of(source.data, whitespace=source.whitespace)
+            root = schemas.any_node(source.data, arena, whitespace=source.whitespace, narrowed=narrowed)
         automaton = Automaton(root, arena)
     if automaton.is_empty:
         raise ConstraintError(

@@ -52,7 +52,7 @@ class Constraint(ABC):
         return None
 
 
-_PIECE = 1 << 12  # bytes of an output that are checked at once
+_PIECE = 1 << 6  # bytes of an output that are checked at once
 
 
 class RegularConstraint(Constraint):
@@ -61,7 +61,7 @@ class RegularConstraint(Constraint):
     ``build`` makes all of them at once, where the automaton is not recursive; ``index`` is then the table of them.
     Until then generations share one table of states; when its automaton has taken half of its room, all go on in
     another, and what the old one holds goes with the last that leaves it. So a generation never fails for the number of
-    its states.
+    its states, but where the arena of the automaton has a budget for each token.
 
     Args:
         automaton: over bytes, not empty. It belongs to the constraint from here on.
@@ -114,7 +114,8 @@ class RegularConstraint(Constraint):
             for at in range(0, len(data), _PIECE):
                 if automaton.is_half_full:
                     automaton, state = automaton.renewed(state), 0
-                state = automaton.run(data[at : at + _PIECE], state)
+                with automaton.one_token():
+                    state = automaton.run(data[at : at + _PIECE], state)
                 if state < 0:
                     return False
             return automaton.accepting(state)

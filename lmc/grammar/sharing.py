@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from lmc.grammar.automata.building import UNBOUNDED_TOKENS, Budget
 from lmc.grammar.compiling import KINDS, Source, Whitespace, compile_source
 from lmc.grammar.constraint import Constraint
 from lmc.grammar.facts import Facts
@@ -90,10 +91,17 @@ class ConstraintCache:
     """Keeps what it compiled, the last used ones first to stay. Safe for threads: two that ask get one.
 
     ``folder`` is where complete token indexes are kept between processes; None is nowhere, and so is one that can't be
-    trusted or written to. What is refused is not kept.
+    trusted or written to. What is refused is not kept. ``budget`` is that of each constraint.
     """
 
-    def __init__(self, *, folder: str | Path | IndexFolder | None = None, limit: int = _LIMIT) -> None:
+    def __init__(
+        self,
+        *,
+        folder: str | Path | IndexFolder | None = None,
+        limit: int = _LIMIT,
+        budget: Budget = UNBOUNDED_TOKENS,
+    ) -> None:
+        self._budget = budget
         self._named = IndexFolder(Path(folder)) if isinstance(folder, str | Path) else folder
         self._limit = limit
         self._compiled: OrderedDict[Key, Future[Constraint]] = OrderedDict()
@@ -140,7 +148,7 @@ class ConstraintCache:
             return None
 
     def _compile(self, source: Source, vocabulary: Vocabulary) -> Constraint:
-        return compile_source(source, vocabulary, cache=self._store)
+        return compile_source(source, vocabulary, cache=self._store, budget=self._budget)
 
     def _build(self, source: Source, vocabulary: Vocabulary) -> Built:
         constraint = self.compiled(source, vocabulary)

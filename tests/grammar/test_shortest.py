@@ -8,7 +8,7 @@ from lmc.grammar.automata.automaton import Automaton
 from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.derivatives import Derivatives
 from lmc.grammar.automata.shortest import ShortestStrings, shortest_path
-from lmc.grammar.schema import node_of
+from lmc.grammar.schema import any_node
 from lmc.ir.errors import ConstraintError
 from tests.grammar.regex.pattern_strategies import Example, unflagged
 
@@ -57,7 +57,8 @@ def test_the_length_is_that_of_a_search(example: Example):
 )
 def test_recursive_schemas(schema: dict[str, object], text: bytes | None):
     try:
-        node, arena, _ = node_of(schema)
+        arena = Arena()
+        node = any_node(schema, arena)
     except ConstraintError:
         assert text is None
         return
@@ -70,7 +71,8 @@ def test_recursive_schemas(schema: dict[str, object], text: bytes | None):
 
 
 def test_the_rest_of_a_text_is_found_from_every_place():
-    node, arena, _ = node_of({"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"type": "object"}]}})
+    arena = Arena()
+    node = any_node({"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"type": "object"}]}}, arena)
     automaton = Automaton(node, arena)
     text, rests = b'[[],{"a":[{', (1, 2, 1, 3, 2, 5, 5, 4, 3, 3, 4)
     state = 0
@@ -83,7 +85,8 @@ def test_the_rest_of_a_text_is_found_from_every_place():
 
 
 def test_what_is_too_long_is_refused():
-    node, arena, _ = node_of({"anyOf": [{"type": "array", "items": {"$ref": "#"}, "minItems": 2**40}, {"const": 1}]})
+    arena = Arena()
+    node = any_node({"anyOf": [{"type": "array", "items": {"$ref": "#"}, "minItems": 2**40}, {"const": 1}]}, arena)
     assert Automaton(node, arena).shortest() == b"1"
     many = arena.concat(arena.literal(b"x"), arena.repeat(node, 2**40, None))
     with pytest.raises(ConstraintError, match="every output has more than"):

@@ -12,11 +12,12 @@ import pytest
 
 from lmc.grammar import regex
 from lmc.grammar.automata.automaton import MAX_STATES, Automaton
-from lmc.grammar.automata.building import MAX_NODES, Arena
+from lmc.grammar.automata.building import MAX_NODES, Arena, Budget
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.index.states import State
-from lmc.grammar.schema import node_of
+from lmc.grammar.schema import any_node
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
+from lmc.ir.errors import ConstraintError
 from tests.grammar.token_cases import bits, byte_tokens
 
 VOCABULARY = Vocabulary([*byte_tokens([b"ab", b"ba", b"aab", b"bbb"]), b"<end>"], (), 260)
@@ -28,7 +29,7 @@ LIMIT = 300
 
 def maker(max_states: int = LIMIT, max_nodes: int = MAX_NODES, pattern: str = PATTERN) -> Callable[[], Automaton]:
     def make() -> Automaton:
-        arena = Arena(max_nodes)
+        arena = Arena(Budget(max_nodes))
         made = Automaton(regex.to_node(pattern, arena), arena, max_states=max_states)
         made.lift_limits()
         return made
@@ -72,6 +73,42 @@ def test_generations_say_the_same_whatever_the_bound_of_their_tables(
         assert (taken, masks) == generated(free, seed)[:2]
     assert constraint.automaton is not free.automaton
     assert len(constraint.automaton) < len(free.automaton)
+
+
+@pytest.mark.parametrize("vocabulary", [VOCABULARY, LACKING], ids=["all bytes", "a vocabulary that lacks bytes"])
+def test_a_budget_of_tokens_refuses_some_and_changes_none(vocabulary: Vocabulary) -> None:
+    """What was refused leaves no trace: generations that come by later get the masks of a constraint without budget."""
+    chance, refused, given = random.Random(5), 0, 0
+    pieces = ["a", "b", "(a|b)*", "b{2,9}", "(ab)?"]
+    for _ in range(60):
+        parts = ["".join(chance.choices(pieces, k=chance.randint(1, 6))) for _ in range(5)]
+        pattern = f"({'|'.join(parts)})+"
+        arena = Arena(Budget(work_of_token=chance.choice([1, 8, 30, 100])))
+        limited = Automaton(regex.to_node(pattern, arena), arena)
+        limited.lift_limits()
+        try:
+            constraint = RegularConstraint(limited, vocabulary, "digest")
+        except ConstraintError:  # a vocabulary that lacks bytes is checked at once
+            continue
+        free = shared(maker(MAX_STATES, pattern=pattern), vocabulary)
+        for _ in range(9):
+            state, other = constraint.start(), free.start()
+            try:
+                for _ in range(12):
+                    assert state.mask().tobytes() == other.mask().tobytes()
+                    assert (state.complete, state.accepting) == (other.complete, other.accepting)
+                    draft = other.forced()
+                    assert state.forced() == draft[: len(state.forced())]
+                    allowed = [each for each in bits(other.mask()) if vocabulary.tokens[each]]
+                    if not allowed:
+                        break
+                    token = chance.choice(allowed)
+                    state, other = state.advance(token), other.advance(token)
+                    given += 1
+            except ConstraintError:
+                refused += 1
+    assert refused > 20
+    assert given > 500
 
 
 def test_outputs_that_are_only_checked_never_use_up_the_budget() -> None:
@@ -170,8 +207,8 @@ def test_values_that_nest_ever_deeper_need_tables_of_bounded_size(
     vocabulary: Vocabulary, limits: tuple[int, int]
 ) -> None:
     def make(max_states: int, max_nodes: int) -> RegularConstraint:
-        node, arena, _ = node_of(NESTED)
-        arena.max_nodes = max_nodes
+        arena = Arena(Budget(max_nodes))
+        node = any_node(NESTED, arena)
         made = Automaton(node, arena, max_states=max_states)
         made.lift_limits()
         return RegularConstraint(made, vocabulary, "digest")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,8 +88,9 @@ class Automaton:
     safe for several threads at once; whoever shares an automaton holds a lock around ``expand`` and what calls it (all
     but ``rows``, ``accepting`` and ``is_expanded``).
 
-    Raises ``ConstraintError`` where intersections and complements are too large to compute; rows never do, once
-    ``lift_limits`` was called. ``max_states`` bounds the memory of what is kept: see ``is_half_full``.
+    Raises ``ConstraintError`` where intersections and complements are too large to compute; rows do so only beyond the
+    budget of a token, once ``lift_limits`` was called. ``max_states`` bounds the memory of what is kept: see
+    ``is_half_full``.
     """
 
     def __init__(self, root: Node, arena: Arena, *, max_states: int = MAX_STATES) -> None:
@@ -113,7 +115,7 @@ class Automaton:
         self._shortest = ShortestStrings()
         self._runs_of_parts: dict[Node, Run] = {}
         self._state(resolved)
-        self._half_full = (max_states // 2, (len(arena) + arena.max_nodes) // 2)
+        self._half_full = (max_states // 2, (len(arena) + arena.budget.nodes) // 2)
 
     @classmethod
     def of_strings(cls, strings: Sequence[bytes]) -> Automaton:
@@ -147,13 +149,17 @@ class Automaton:
         return self._derivatives.arena.work
 
     def lift_limits(self) -> None:
-        """From here on rows are made for generations, which can't be refused any more."""
+        """From here on rows are made for generations, which have the budget of their tokens alone."""
         self._derivatives.arena.lift_limits()
+
+    def one_token(self) -> AbstractContextManager[None]:
+        """Hold the rows made inside to the budget of a token: see `Arena.one_token`."""
+        return self._derivatives.arena.one_token()
 
     def renewed(self, state: int = 0) -> Automaton:
         """The automaton of what may follow a state, none of whose rows is made yet. Not for one of ``of_strings``."""
         old = self._derivatives.arena
-        arena = Arena(old.max_nodes)
+        arena = Arena(old.budget)
         arena.lift_limits()
         return Automaton(arena.copy(self._nodes[state]), arena, max_states=self._max_states)
 
@@ -263,10 +269,16 @@ class Automaton:
         return state >= 0 and self.accepting(state)
 
     def forced_bytes(self, state: int, limit: int = 4096) -> bytes:
-        """Return what has to follow: up to where the output may end, or has a choice, or ``limit`` bytes are found."""
+        """Return what has to follow: up to where the output may end, or has a choice, or ``limit`` bytes are found.
+
+        It is less where more would be beyond the budget of a token.
+        """
         forced = bytearray()
         while len(forced) < limit and not self._accepting[state]:
-            self.expand(state)
+            try:
+                self.expand(state)
+            except ConstraintError:
+                break
             (found,) = np.nonzero(self.rows[state] >= 0)
             if len(found) != 1:
                 break

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
 from operator import attrgetter
 
 from lmc.grammar.automata.nodes import (
@@ -29,6 +31,23 @@ MAX_STEPS = 60_000_000  # to work out intersections and complements
 _DEPTH = 2  # parts in front of a repeat that are looked at
 _AT_ONE_PLACE = "too many steps at one place"
 
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a constraint may cost: see ``Arena``.
+
+    ``nodes``, ``work`` and ``steps`` hold while it is compiled, ``work_of_token`` is for each token of a generation
+    after that (None: as much as it takes).
+    """
+
+    nodes: int = MAX_NODES
+    work: int = MAX_WORK
+    steps: int = MAX_STEPS
+    work_of_token: int | None = None
+
+
+UNBOUNDED_TOKENS = Budget()
+
 _Key = tuple[object, ...]
 _BY_NUMBER = attrgetter("number")
 
@@ -39,17 +58,17 @@ class Arena:
     Nodes may have parts from another arena; only an equal expression of the own one is not recognised as the same then.
     ``work`` counts nodes made and parts that unions and intersections were made from: a measure of time that is the
     same on every machine. ``spend`` counts the steps of array operations by which intersections and complements are
-    computed, in the same way. While a constraint is compiled, methods raise ``ConstraintError`` beyond ``max_nodes``,
-    ``work_limit``, ``MAX_PARTS`` and ``MAX_STEPS``; after ``lift_limits`` they never do.
+    computed, in the same way. While a constraint is compiled, methods raise ``ConstraintError`` beyond the ``budget``
+    and ``MAX_PARTS``; after ``lift_limits`` they do only for a token that takes more than ``budget.work_of_token``.
     """
 
-    def __init__(self, max_nodes: int = MAX_NODES) -> None:
+    def __init__(self, budget: Budget = UNBOUNDED_TOKENS) -> None:
         self.work = 0
-        self.work_limit = MAX_WORK
+        self.work_limit = budget.work
         self._steps = 0
         self._is_limited = True
         self._max_parts = MAX_PARTS
-        self.max_nodes = max_nodes
+        self.budget = budget
         self._next_reference = 0
         self._nodes: dict[_Key, Node] = {}
         self.empty, self.epsilon, self.everything = EMPTY, EPSILON, EVERYTHING
@@ -68,9 +87,21 @@ class Arena:
             raise _too_large(_AT_ONE_PLACE)
 
     def lift_limits(self) -> None:
-        """From here on nodes are made for generations, which can't be refused any more."""
+        """From here on nodes are made for generations, which have the budget of their tokens alone."""
         self.work_limit = self._max_parts = sys.maxsize
         self._is_limited = False
+
+    @contextmanager
+    def one_token(self) -> Generator[None]:
+        """Hold what is done inside to the budget of a token, where there is one and the limits were lifted."""
+        if self.budget.work_of_token is None or self._is_limited:
+            yield
+            return
+        self.work_limit = self.work + self.budget.work_of_token
+        try:
+            yield
+        finally:
+            self.work_limit = sys.maxsize
 
     def copy(self, node: Node) -> Node:
         """The same expression of a certain node of another arena, without anything that was derived there.
@@ -120,9 +151,10 @@ class Arena:
     def spend(self, steps: int) -> None:
         """Count steps. Raises ``ConstraintError`` beyond ``MAX_STEPS``."""
         self._steps += steps
-        if self._steps > MAX_STEPS:
+        if self._steps > self.budget.steps:
             raise ConstraintError(
-                f"the patterns and lengths that have to hold together take more than {MAX_STEPS} steps to combine",
+                f"the patterns and lengths that have to hold together take more than {self.budget.steps} steps "
+                "to combine",
                 remedy="combine fewer of them in one place, or give smaller bounds to what patterns repeat",
             )
 
@@ -383,8 +415,8 @@ class Arena:
         return node
 
     def _keep(self, key: _Key, node: Node) -> Node:
-        if len(self._nodes) >= self.max_nodes and self._is_limited:
-            raise _too_large(f"more than {self.max_nodes} expressions")
+        if len(self._nodes) >= self.budget.nodes and self._is_limited:
+            raise _too_large(f"more than {self.budget.nodes} expressions")
         self.work += 1
         if self.work > self.work_limit:
             raise _too_large(_AT_ONE_PLACE)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lmc.grammar.automata.building import Arena
+from lmc.grammar.automata.building import UNBOUNDED_TOKENS, Arena, Budget
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.constraint import Constraint
 from lmc.grammar.context_free.derivations import Derivations
@@ -118,15 +118,16 @@ class ContextFreeConstraint(Constraint):
         text: the grammar.
         vocabulary: the tokens.
         digest: names what the constraint says.
+        budget: of its terminals.
 
     Raises:
         ConstraintError: what is given is wrong, can't be enforced, nothing meets it, or none of it can be written with
             the bytes that tokens have.
     """
 
-    def __init__(self, text: str, vocabulary: Vocabulary, digest: str) -> None:
+    def __init__(self, text: str, vocabulary: Vocabulary, digest: str, budget: Budget = UNBOUNDED_TOKENS) -> None:
         super().__init__(vocabulary, digest)
-        rules, names = rules_of_grammar(text, Arena())
+        rules, names = rules_of_grammar(text, Arena(budget))
         self.rules = rules.trimmed()
         if self.rules.is_empty:
             raise ConstraintError(

@@ -279,7 +279,7 @@ class StateTable:
 
     def mask_of(self, state: State) -> Words:
         """The mask of a state that has none yet."""
-        with self._lock:
+        with self._lock, self.automaton.one_token():
             if state.words is not None:
                 return state.words
             if self.index is None:
@@ -303,7 +303,7 @@ class StateTable:
 
     def is_complete(self, state: State) -> bool:
         """Return whether an output that has come to this state has to end."""
-        with self._lock:
+        with self._lock, self.automaton.one_token():
             if state.ends is None:
                 if self.index is not None:
                     state.ends = self.index.complete(state.number)
@@ -315,7 +315,7 @@ class StateTable:
 
     def state_after(self, state: State, token_id: int) -> State:
         """The state after a token, remembered. Raises ``ConstraintError`` where it is not allowed."""
-        with self._lock:
+        with self._lock, self.automaton.one_token():
             number = self._step(state.number, token_id)
             if number == DEAD:
                 raise ConstraintError(
@@ -355,7 +355,7 @@ class StateTable:
 
     def draft_of(self, state: State) -> tuple[int, ...]:
         """The tokens of the text that has to follow a state, found once."""
-        with self._lock:
+        with self._lock, self.automaton.one_token():
             if state.draft is None:
                 data = self._known.forced_bytes(state.number)
                 state.draft = self._allowed_prefix(state.number, self.vocabulary.encode_cut(data))

@@ -46,16 +46,6 @@ def to_node(
     return SchemaBuilder(Document(schema), arena, whitespace, narrowed).whole()
 
 
-def node_of(schema: dict[str, Any] | bool, *, whitespace: Whitespace = "compact") -> tuple[Node, Arena, dict[str, str]]:
-    """The node of any schema, the arena that made it, and what ``narrowed`` of ``to_node`` took.
-
-    Values that nest without bound are references in it. Raises the errors of ``to_node`` but
-    ``RecursiveSchemaError``.
-    """
-    arena, narrowed = Arena(), dict[str, str]()
-    return any_node(schema, arena, whitespace=whitespace, narrowed=narrowed), arena, narrowed
-
-
 def any_node(
     schema: dict[str, Any] | bool,
     arena: Arena,
@@ -63,7 +53,10 @@ def any_node(
     whitespace: Whitespace = "compact",
     narrowed: dict[str, str] | None = None,
 ) -> Node:
-    """The texts that ``to_node`` describes, for any schema. Never raises ``RecursiveSchemaError``."""
+    """The texts that ``to_node`` describes, for any schema: values that nest without bound are references.
+
+    Raises the errors of ``to_node`` but ``RecursiveSchemaError``.
+    """
     work = arena.work
     narrowed = {} if narrowed is None else narrowed
     try:

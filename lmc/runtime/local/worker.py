@@ -279,7 +279,7 @@ class Worker:
             elif isinstance(task, GenerationTask):
                 self._advance(task, owner.read, found)
 
-    def _advance(self, task: GenerationTask, rows: Items[int], drawn: Items[DrawnToken | EngineError]) -> None:
+    def _advance(self, task: GenerationTask, rows: Items[int], drawn: Items[DrawnToken | LmcError]) -> None:
         """Have a generation take what was drawn for it, up to the first token that its draft did not foresee."""
         if task.first_token is None:
             task.first_token = time.perf_counter()

@@ -14,12 +14,10 @@ from lmc.grammar.compiling import Whitespace
 from lmc.grammar.constraint import Constraint
 from lmc.ir.tokens.tool_text import ANSWER, CallSyntax, ChatCall, ToolText
 from lmc.runtime.server.errors import refused
-from lmc.runtime.server.model import Model
+from lmc.runtime.server.model import MOST_CHARACTERS, Model
 
 Choice = Literal["auto", "none", "required"]
 MOST_TOOLS = 128
-MOST_CHARACTERS = 256 << 10
-"""Of the schemas of all tools of a request."""
 _MOST_DEPTH = 64
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
+from lmc.grammar.automata.building import Budget
 from lmc.grammar.calls import Outputs
 from lmc.grammar.compiling import Source, Whitespace
 from lmc.grammar.constraint import Constraint
@@ -34,6 +35,10 @@ from lmc.runtime.server.tokens import TokenTexts
 
 T = TypeVar("T")
 _COMPILERS = 2
+_BUDGET = Budget(work=100_000, steps=10_000_000, work_of_token=30_000)
+"""Half a second of compilation, and 0.1 s for a token: all generations wait for it."""
+MOST_CHARACTERS = 128 << 10
+"""Of a schema, or those of all tools: what is compiled within a second. Of other constraints it is a quarter."""
 
 
 class Cancellable(Protocol):
@@ -49,7 +54,7 @@ class Model:
     engine: Engine
     name: str
     max_waiting: int
-    constraints: ConstraintCache = field(default_factory=ConstraintCache)
+    constraints: ConstraintCache = field(default_factory=lambda: ConstraintCache(budget=_BUDGET))
     created: int = field(default_factory=lambda: int(time.time()))
 
     def __post_init__(self) -> None:
@@ -100,7 +105,13 @@ class Model:
 
     async def _compiled(self, parameter: str, source: Callable[[], Source]) -> Constraint:
         def compiled() -> Constraint:
-            return self.constraints.compiled(source(), self.tokenizer)
+            made = source()
+            most = MOST_CHARACTERS if made.kind in ("schema", "outputs") else MOST_CHARACTERS // 4
+            if len(made.text) > most:
+                raise ConstraintError(f"it has more than {most} characters", remedy="give a smaller one")
+            constraint = self.constraints.compiled(made, self.tokenizer)
+            constraint.start().mask()  # here, and not where all generations wait for it
+            return constraint
 
         try:
             async with self._compiling:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 import sys
@@ -53,6 +54,8 @@ class Process(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections."""
+        gc.collect()
+        gc.freeze()  # what is loaded stays: looking through it took 0.3 s at each full collection
         await super().startup(sockets)
         self._loop = asyncio.get_running_loop()
         self._resume()

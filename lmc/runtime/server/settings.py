@@ -13,10 +13,11 @@ DRAIN_SECONDS = 30.0
 class Settings:
     """Who may connect, and how much may be asked for at once.
 
-    ``model`` is the name that clients give. ``api_key`` is what they must send (None: nothing). Requests whose ``Host``
-    is not one of ``hosts`` are refused (None: any is taken), so that no web page reaches a loopback server through a
-    name of its own. A page of ``allow_origin`` may read answers. Bodies have at most ``max_body`` bytes, and at most
-    ``max_waiting`` jobs wait for the engine. ``log_texts``: the log has prompts and outputs too.
+    ``model`` is the name that clients give. ``api_key`` is what they must send (None: nothing). Requests whose
+    ``Host`` is not one of ``hosts`` are refused (None: any is taken), so that no web page reaches a loopback server
+    through a name of its own. A page of ``allow_origin`` may read answers. Bodies have at most ``max_body`` bytes
+    (and 4 MiB where they are no files or batches), and at most ``max_waiting`` jobs wait for the engine.
+    ``log_texts``: the log has prompts and outputs too.
     """
 
     model: str

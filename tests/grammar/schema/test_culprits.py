@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lmc.grammar.automata.building import Arena
-from lmc.grammar.schema import RecursiveSchemaError, node_of
+from lmc.grammar.schema import RecursiveSchemaError, any_node
 from lmc.grammar.schema.errors import Culprit, Pointer
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema.sampling import automaton_of
@@ -166,13 +166,13 @@ def test_branches_that_depend_on_themselves(schema: Any):
 )
 def test_what_is_valid_and_not_produced_is_no_contradiction(schema: dict[str, Any]):
     with pytest.raises(ConstraintError, match="none of the values that can be produced meets this schema") as caught:
-        node_of(schema)
+        any_node(schema, Arena())
     assert "name the type" in str(caught.value.remedy)
 
 
 def test_what_ends_only_in_a_type_that_is_not_produced_is_no_contradiction():
     schema = {"properties": {"a": {"$ref": "#"}}, "required": ["a"]}
     with pytest.raises(ConstraintError, match="every value that can be produced for this schema holds another one"):
-        node_of(schema)
+        any_node(schema, Arena())
     with pytest.raises(ConstraintError, match="every value that meets this schema holds another one"):
-        node_of({"type": "object", **schema})
+        any_node({"type": "object", **schema}, Arena())

@@ -12,7 +12,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from lmc.grammar.automata.automaton import Automaton
-from lmc.grammar.schema import node_of
+from lmc.grammar.automata.building import Arena
+from lmc.grammar.schema import any_node
 from lmc.ir.errors import ConstraintError
 from tests.grammar.schema import strategies
 from tests.grammar.schema.combined_schemas import NESTED_VALUES, SMALL_VALUES, SchemaMaker, orders_of
@@ -104,7 +105,8 @@ def test_what_a_validator_rejects_for_a_duplicate_key_is_no_output(whitespace: s
 def _try_to_compile(schema: Any) -> Automaton | str:
     """The automaton of a schema, recursive or not, or the cause why the schema is refused."""
     try:
-        node, arena, _ = node_of(schema)
+        arena = Arena()
+        node = any_node(schema, arena)
         return Automaton(node, arena)
     except ConstraintError as error:
         return error.cause

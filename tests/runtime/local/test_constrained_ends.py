@@ -112,44 +112,58 @@ def test_a_constraint_whose_states_allow_more_than_it_does_is_found_out(open_eng
 
 
 class Faulty(TemplateConstraint):
-    """Raises at one of its methods."""
+    """Raises at one method of its states, from a piece on, or where it starts or ends."""
 
-    def __init__(self, tokenizer: Any, place: str) -> None:
-        super().__init__(tokenizer, "The quick ", Run(LETTERS, 1, 3))
-        self.place = place
+    PIECES = ("The quick ", Run(LETTERS, 1, 3), " fox jumps ", Run(LETTERS, 2, 2))
+
+    def __init__(self, tokenizer: Any, place: str, piece: int = 0, error: type[Exception] = ZeroDivisionError) -> None:
+        super().__init__(tokenizer, *self.PIECES)
+        self.place, self.piece, self.error = place, piece, error
+
+    def fail(self, *_: Any) -> Any:
+        if self.error is ConstraintError:
+            raise ConstraintError("too many states", remedy="bound it")
+        raise self.error(self.place)
 
     def start(self) -> Any:
-        if self.place == "start":
-            raise ConstraintError("too many states", remedy="bound it")
-        state = super().start()
-        if self.place == "complete":
-            return object()
-        if self.place != "matches":
-            owner = self
+        return self.fail() if self.place == "start" else super().start()
 
-            def fail(*_: Any) -> Any:
-                raise ZeroDivisionError(owner.place)
-
-            object.__setattr__(state, self.place, fail)
+    def state(self, places: Any) -> Any:
+        state = super().state(places)
+        if self.place not in ("start", "matches") and max(places)[0] >= self.piece:
+            if self.place == "complete":
+                return object()
+            object.__setattr__(state, self.place, self.fail)
         return state
 
     def matches(self, output: str | bytes) -> bool:
-        return super().matches(output) if self.place != "matches" else bool(1 // 0)
+        return super().matches(output) if self.place != "matches" else self.fail()
 
 
+@every_mode
+@pytest.mark.parametrize("error", [ConstraintError, ZeroDivisionError])
 @pytest.mark.parametrize("place", ["start", "complete", "mask", "advance", "forced", "matches"])
-def test_what_a_constraint_raises_fails_one_request(open_engine: OpenEngine, place: str) -> None:
+def test_what_a_constraint_raises_fails_one_request(
+    open_engine: OpenEngine, place: str, error: type[Exception], mode: JumpForward
+) -> None:
+    """Wherever that is; a draft that is not come to fails nothing."""
     engine = open_engine()
-    good = constrained(engine, SENTENCE)
-    bad = replace(good, constraint=Faulty(engine.tokenizer, place))
-    failed, found = run(engine, [bad, good])
-    assert found[1] == SENTENCE
-    if place == "start":
-        assert failed == (ConstraintError, "too many states", "bound it")
-    else:
-        assert failed[0] is EngineError
-        assert failed[1].startswith("the constraint raised ")
-        assert "none of the errors a constraint is to raise" in failed[2]
+    good = constrained(engine, SENTENCE, mode=mode)
+    pieces = range(1) if place in ("start", "matches") else range(len(Faulty.PIECES))
+    for piece in pieces:
+        constraint = Faulty(engine.tokenizer, place, piece, error)
+        bad = [replace(good, constraint=constraint, seed=seed) for seed in range(3)]
+        *failed, found = run(engine, [*bad, good])
+        assert found[1] == SENTENCE
+        for outcome in failed:
+            if place == "forced" and mode == "off":
+                assert TemplateConstraint(engine.tokenizer, *Faulty.PIECES).matches(outcome[1])
+            elif error is ConstraintError and place != "complete":
+                assert outcome == (ConstraintError, "too many states", "bound it")
+            else:
+                assert outcome[0] is EngineError
+                assert outcome[1].startswith("the constraint raised ")
+                assert "none of the errors a constraint is to raise" in outcome[2]
 
 
 def test_requests_that_make_no_sense_are_refused(open_engine: OpenEngine) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
 from lmc.ir.engine.protocol import Generation, OnDelta, Request, SamplingParams
-from lmc.ir.errors import EngineError
+from lmc.ir.errors import EngineError, LmcError
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.tokens.tokens import common_prefix_length
 from lmc.runtime.local.sampling.constrained import only
@@ -42,7 +42,7 @@ class CanonicalTask(GenerationTask):
     def ended(self) -> bool:
         return self._final is not None and not self._is_reading
 
-    def draws(self, rows: Sequence[int]) -> list[Draw]:
+    def draws(self, rows: Sequence[int]) -> list[Draw | LmcError]:
         """Return draws of the tokens after some rows of the sequence; known tokens are only read."""
         known = self._known
         reading = SamplingParams(logprobs=self._request.sampling.logprobs)
@@ -51,11 +51,13 @@ class CanonicalTask(GenerationTask):
             for position in (row + 1 - self.prompt_tokens for row in rows)
         ]
 
-    def take(self, rows: Sequence[int], drawn: Sequence[DrawnToken | EngineError]) -> EngineError | None:
+    def take(self, rows: Sequence[int], drawn: Sequence[DrawnToken | LmcError]) -> EngineError | None:
         del rows  # they follow one another
         for each in drawn:
             if isinstance(each, EngineError):
                 return each
+            if isinstance(each, LmcError):
+                raise each
             if not self._is_reading:
                 self._append(each)
                 if self._stopper.finish_reason is None:

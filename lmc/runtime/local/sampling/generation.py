@@ -8,7 +8,7 @@ import numpy as np
 from lmc.cache.sequence import Sequence
 from lmc.ir.engine.protocol import EngineStatistics, Generation, OnDelta, Request, TokenDelta, TokenLogprob
 from lmc.ir.engine.stopping import Stopper
-from lmc.ir.errors import ConstraintError, EngineError
+from lmc.ir.errors import ConstraintError, EngineError, LmcError
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.usage import Usage
 from lmc.runtime.local.sampling.constrained import ConstraintWalk, check_output
@@ -85,11 +85,14 @@ class GenerationTask(Task[Generation]):
             self._end_if_complete()
         self.propose()
 
-    def draws(self, rows: Rows[int]) -> list[Draw]:
-        """Return the draws of the tokens after some rows of the sequence, if all before them equal the draft."""
+    def draws(self, rows: Rows[int]) -> list[Draw | LmcError]:
+        """Return the draws of the tokens after some rows of the sequence, if all before them equal the draft.
+
+        Where the constraint raises, its error is there: it counts only if generation comes to that row.
+        """
         return [self._draw(row + 1 - self.prompt_tokens) for row in rows]
 
-    def advance(self, rows: Rows[int], drawn: Rows[DrawnToken | EngineError]) -> EngineError | None:
+    def advance(self, rows: Rows[int], drawn: Rows[DrawnToken | LmcError]) -> EngineError | None:
         """Take the tokens drawn after some rows of the sequence, up to the first that differs from the draft.
 
         Returns:
@@ -103,7 +106,7 @@ class GenerationTask(Task[Generation]):
             self.propose()
         return error
 
-    def take(self, rows: Rows[int], drawn: Rows[DrawnToken | EngineError]) -> EngineError | None:
+    def take(self, rows: Rows[int], drawn: Rows[DrawnToken | LmcError]) -> EngineError | None:
         """The part of `advance` that comes before the next draft."""
         sequence, other = self.sequence, None
         if sequence.drafted:
@@ -114,6 +117,8 @@ class GenerationTask(Task[Generation]):
             return None
         if isinstance(other, EngineError):
             return other
+        if isinstance(other, LmcError):
+            raise other
         if sequence.drafted:
             sequence.drop_draft()
         self._append(other)
@@ -179,7 +184,7 @@ class GenerationTask(Task[Generation]):
             timing=self.timing,
         )
 
-    def _draw(self, position: int) -> Draw:
+    def _draw(self, position: int) -> Draw | LmcError:
         """Return the draw of the generation's token `position` (from 0), if those before it are the draft."""
         sampling, generated = self._request.sampling, self._stopper.token_ids
         drafted = position - len(generated)
@@ -188,14 +193,17 @@ class GenerationTask(Task[Generation]):
             generated = [*generated, *self.sequence.draft[:drafted]]
         if self._walk is None:
             return Draw(sampling, self._request.seed, position, tuple(forbidden), self._prompt_ids, generated)
-        mask = self._walk.mask(drafted, forbidden)
+        try:
+            mask = self._walk.mask(drafted, forbidden)
+        except LmcError as error:
+            return error
         state = None if forbidden else self._walk.state(drafted)
         return Draw(sampling, self._request.seed, position, (), self._prompt_ids, generated, mask, state)
 
     def _forbidden(self, position: int) -> frozenset[int]:
         return self._stopper.ends if position < self._request.sampling.min_tokens else _NOTHING
 
-    def _take_draft(self, rows: Rows[int], drawn: Rows[DrawnToken | EngineError]) -> DrawnToken | EngineError | None:
+    def _take_draft(self, rows: Rows[int], drawn: Rows[DrawnToken | LmcError]) -> DrawnToken | LmcError | None:
         """Append what of the draft is what was drawn; gives what comes after that, if it was drawn."""
         first, draft = self.sequence.settled - 1, self.sequence.draft
         kept, other = 0, None
@@ -213,7 +221,7 @@ class GenerationTask(Task[Generation]):
         self._drafted = tokens
         self._statistics.drafted_tokens += tokens
 
-    def _accept(self, tokens: Rows[int], drawn: Rows[DrawnToken | EngineError]) -> None:
+    def _accept(self, tokens: Rows[int], drawn: Rows[DrawnToken | LmcError]) -> None:
         """Append the first tokens of the draft, up to the one that ends the generation."""
         before = len(self._stopper.token_ids)
         if self._on_delta is None:
@@ -242,7 +250,7 @@ class GenerationTask(Task[Generation]):
             self._walk.step(drawn.token)
             self._end_if_complete()
 
-    def _note_logprob(self, drawn: DrawnToken | EngineError) -> None:
+    def _note_logprob(self, drawn: DrawnToken | LmcError) -> None:
         if isinstance(drawn, DrawnToken) and drawn.logprob is not None:
             self._logprobs.append(TokenLogprob(drawn.token, drawn.logprob, drawn.top))
 

@@ -7,15 +7,15 @@ from typing import Any
 import torch
 
 from lmc.cache.sequence import Sequence
-from lmc.ir.errors import EngineError
+from lmc.ir.errors import EngineError, LmcError
 from lmc.runtime.local.failures import not_numbers
 from lmc.runtime.local.model import LogitsRows
 from lmc.runtime.local.sampling.generation import GenerationTask
-from lmc.runtime.local.sampling.sampler import DrawnToken, OnDevice, draw_tokens
+from lmc.runtime.local.sampling.sampler import Draw, DrawnToken, OnDevice, draw_tokens
 from lmc.runtime.local.tasks import ScoreTask, Task
 
 # Tokens or errors of a generation, one for each row; an error of anything else, where its logits are no numbers.
-Reading = list[DrawnToken | EngineError] | EngineError | None
+Reading = list[DrawnToken | LmcError] | EngineError | None
 
 
 def read_logits(
@@ -52,12 +52,14 @@ def _draw(
     read: list[Reading],
     on_device: OnDevice | None,
 ) -> None:
-    wanted = [draw for index, task in tasks.items() for draw in task.draws(owners[index].read)]
-    if len(wanted) < len(logits):
-        logits = logits[[row for index in tasks for row in range(owners[index].first, owners[index].last)]]
-    drawn = draw_tokens(logits, wanted, on_device)
-    first = 0
-    for index in tasks:
-        count = len(owners[index].read)
-        read[index] = drawn[first : first + count]
-        first += count
+    asked = {index: task.draws(owners[index].read) for index, task in tasks.items()}
+    wanted: list[Draw] = []
+    rows: list[int] = []
+    for index, draws in asked.items():
+        for row, draw in enumerate(draws, owners[index].first):
+            if isinstance(draw, Draw):
+                wanted.append(draw)
+                rows.append(row)
+    drawn = iter(draw_tokens(logits if len(rows) == len(logits) else logits[rows], wanted, on_device))
+    for index, draws in asked.items():
+        read[index] = [next(drawn) if isinstance(draw, Draw) else draw for draw in draws]
