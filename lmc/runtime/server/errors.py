@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -61,6 +62,8 @@ def error_of(error: Exception, parameter: str | None = None) -> ApiError:
     """Return an error of lmc as that of a request; ``parameter`` is the one it came from."""
     if isinstance(error, ApiError):
         return error
+    if isinstance(error, sqlite3.Error):
+        return ApiError("failed", f"the state can't be read or written: {error}")
     if not isinstance(error, LmcError):
         return ApiError("failed", f"the server failed: {type(error).__name__}")
     message = error.cause if error.remedy is None else f"{error.cause} (remedy: {error.remedy})"

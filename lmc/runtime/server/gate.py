@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lmc.ir.engine.protocol import Generation
 from lmc.ir.usage import Usage
 from lmc.runtime.server.errors import ApiError, refused
-from lmc.runtime.server.jobs import ClientLane
+from lmc.runtime.server.jobs import MOST_PRIORITY, ClientLane
 from lmc.runtime.server.metrics import Metrics
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.settings import Settings
@@ -197,8 +197,8 @@ def lane_of(request: Request) -> ClientLane:
         priority = int(given)
     except ValueError:
         raise refused("X-Lmc-Priority", f"{given!r} is no whole number") from None
-    if not -100 <= priority <= 100:
-        raise refused("X-Lmc-Priority", "it must be from -100 to 100")
+    if abs(priority) > MOST_PRIORITY:
+        raise refused("X-Lmc-Priority", f"it must be from {-MOST_PRIORITY} to {MOST_PRIORITY}")
     return ClientLane(request.state.served.lane, priority)
 
 

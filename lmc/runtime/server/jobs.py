@@ -10,6 +10,8 @@ from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.protocol import Generation, Place, SamplingParams, TokenDelta, derive_seed
 
 _SEEDS = 1 << 64
+MOST_PRIORITY = 100
+"""The highest that a client can ask for; its negative is the lowest."""
 UNLIMITED = 256
 """Tokens for which a batch plans where a request has no limit: as many as a generation has without one."""
 

@@ -2,7 +2,10 @@
 
 import json
 import random
+import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -10,6 +13,9 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion
 
+from lmc.ir.engine.protocol import Generation, Handle, OnDelta, Request
+from lmc.ir.engine.toy import ToyEngine
+from tests.runtime.server.in_process import running
 from tests.runtime.server.servers import SECONDS, Served
 
 ENDED = ("completed", "failed", "expired", "cancelled")
@@ -294,6 +300,52 @@ def test_a_batch_that_is_cancelled_keeps_what_is_finished(builtin: Served):
     with pytest.raises(openai.NotFoundError):
         client.files.content(batch.output_file_id)
     assert rows_of(client, batch.error_file_id) == left
+
+
+class CountingEngine(ToyEngine):
+    """Answers a little later, and counts what runs at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.running = self.most = 0
+        self._counting = threading.Lock()
+        self._pool = ThreadPoolExecutor(400)
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        with self._counting:
+            self.running += 1
+            self.most = max(self.most, self.running)
+
+        def later() -> Generation:
+            time.sleep(0.02)
+            with self._counting:
+                self.running -= 1
+            return ToyEngine.submit(self, request, on_delta).future.result()
+
+        return LaterHandle(self._pool.submit(later))
+
+
+@dataclass(frozen=True)
+class LaterHandle:
+    future: Future[Generation]
+
+    def cancel(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("n", "prompts"), [(1, 1), (9, 1), (3, 5), (128, 1)])
+def test_generations_of_a_batch_are_bounded_not_lines(n: int, prompts: int):
+    body: dict[str, Any] = {"model": "model", "prompt": ["x"] * prompts, "max_tokens": 2, "n": n}
+    lines = [line_of(str(number), body, "/v1/completions") for number in range(40 if n == 128 else 100)]
+    with running(CountingEngine()) as inside:
+        client = openai.OpenAI(base_url=f"{inside.url}/v1", api_key="none", timeout=SECONDS)
+        made = client.batches.create(
+            completion_window="24h", endpoint="/v1/completions", input_file_id=upload(client, lines)
+        )
+        assert ended(client, made.id).status == "completed"
+        at_once = n * prompts
+        assert inside.engine.most <= max(at_once, 64)
+        assert inside.engine.most >= max(at_once, 32)
 
 
 def test_other_requests_are_answered_beside_a_batch(builtin: Served):

@@ -126,6 +126,16 @@ def test_scores_begin_behind_their_place(server: Served):
         assert part == whole[start + 1 :]
 
 
+@pytest.mark.parametrize("priority", [-101, 101, 2**40, "1"])
+def test_priorities_have_the_limits_of_the_header(priority: Any, toy: Served):
+    body = {"text": "x", "sampling_params": {"max_new_tokens": 1}}
+    for given in (-100, 0, 100):
+        assert toy.post("/generate", {**body, "priority": given}).status_code == 200
+    answer = toy.post("/generate", {**body, "priority": priority})
+    assert answer.status_code == 400
+    assert "priority" in answer.json()["error"]["message"]
+
+
 def test_special_tokens_in_raw_text_are_special(server: Served):
     tokenizer = load_tokenizer(Target("toy" if server.model == "toy" else "builtin"))
     marks = {token.text: token.id for token in tokenizer.special_tokens}

@@ -2,15 +2,18 @@
 
 import json
 import random
+import resource
 import signal
 import sqlite3
 import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anthropic
 import openai
 import pytest
 
@@ -110,6 +113,69 @@ def test_batches_that_came_too_late_or_were_cancelled_end_at_the_next_start(tmp_
             assert {row["error"]["code"] for row in left} == {f"batch_{status}"}
             assert len(done) >= 3
             assert len({row["custom_id"] for row in done + left}) == len(done + left) == 400
+
+
+def test_a_full_disk_ends_batches_and_nothing_else(tmp_path: Path):
+    """Files of the server can't grow: so results can't be written."""
+    options = ("--model", "builtin", "--deterministic", "--state", str(tmp_path))
+    bodies = chats("builtin", 300, max_tokens=60)
+    with served(*options) as server:
+        client = client_of(server)
+        claude = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=SECONDS)
+        batch_id = begin(client, bodies)
+        asks: list[Any] = [
+            {
+                "custom_id": f"row-{number}",
+                "params": {
+                    "model": "builtin",
+                    "max_tokens": 60,
+                    "messages": [{"role": "user", "content": f"{number}"}],
+                },
+            }
+            for number in range(300)
+        ]
+        messages = claude.messages.batches.create(requests=asks).id
+        until_some_are_done(client, batch_id, 1)
+        _, most = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (1, most))
+        batch = ended(client, batch_id)
+        assert (batch.status, batch.completed_at) == ("failed", None)
+        assert batch.failed_at is not None
+        assert batch.errors is not None
+        (error,) = batch.errors.data or []
+        assert error.message is not None
+        assert "the state can't be read or written" in error.message
+        assert batch.request_counts is not None
+        assert (batch.request_counts.total, batch.request_counts.failed) == (300, 0)
+        while (other := claude.messages.batches.retrieve(messages)).processing_status != "ended":
+            time.sleep(0.05)
+        assert other.request_counts.processing == 0
+        assert other.request_counts.succeeded + other.request_counts.errored == 300
+        results = {row.custom_id: row.result for row in claude.messages.batches.results(messages)}
+        assert sorted(results) == sorted(f"row-{number}" for number in range(300))
+        assert {result.type for result in results.values()} <= {"succeeded", "errored"}
+        with pytest.raises(openai.InternalServerError, match="the state can't be read or written"):
+            upload(client, [line_of("a", bodies[0])])
+        assert client.chat.completions.create(**bodies[0]).choices[0].message.content
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, most))
+        assert ended(client, begin(client, bodies[:9])).status == "completed"
+        assert client.batches.retrieve(batch_id).status == "failed"
+        assert batch_id in [each.id for each in client.batches.list() if each.status == "failed"]
+        assert server.stop() == 0
+    with served(*options) as server:  # what could not be written is not known: the batch goes on
+        client = client_of(server)
+        batch = ended(client, batch_id)
+        assert batch.status == "completed"
+        assert len(rows_of(client, batch.output_file_id)) == 300
+
+
+def test_a_failure_that_can_be_written_stays():
+    store = StateStore()
+    batch = StoredBatch("b", "openai", "e", 0, 1, 2)
+    store.add_batch(batch, [(1, b"a"), (2, b"b")])
+    failed = store.fail_batch(replace(batch, status="failed", error="why"), [])
+    assert store.batch("b", "openai") == failed
+    assert store.unfinished_batches() == []
 
 
 def test_a_second_server_on_the_same_state_is_refused(tmp_path: Path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar
 
@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response, StreamingResponse
 
-from lmc.runtime.server.batches.endpoints import MOST_LINES
+from lmc.runtime.server.batches.endpoints import ENDPOINTS, MOST_LINES
 from lmc.runtime.server.batches.runs import new_id, runs_of, store_of
 from lmc.runtime.server.batches.store import ENDED, StateStore, StoredBatch
 from lmc.runtime.server.errors import ApiError, refused
@@ -70,17 +70,22 @@ async def _batch_of(request: Request, batch_id: str) -> StoredBatch:
 
 
 async def _entry(request: Request, batch: StoredBatch) -> dict[str, Any]:
-    """Describe a batch. As the protocol has it, lines count as processing until all have ended."""
+    """Describe a batch. As the protocol has it, lines count as processing until all have ended.
+
+    It has no status for a batch that has failed: there, the lines without a result have.
+    """
     counts = (await asyncio.to_thread(store_of(request).counts, batch.id)).lines if batch.status in ENDED else {}
+    missing = batch.total - sum(counts.values())
+    has_failed = batch.status == "failed"
     results = f"{request.base_url}v1/messages/batches/{batch.id}/results"
     return {
         "id": batch.id,
         "type": "message_batch",
         "processing_status": "ended" if batch.status in ENDED else _STATUS[batch.status],
         "request_counts": {
-            "processing": batch.total - sum(counts.values()),
+            "processing": 0 if has_failed else missing,
             "succeeded": counts.get("succeeded", 0),
-            "errored": counts.get("errored", 0),
+            "errored": counts.get("errored", 0) + (missing if has_failed else 0),
             "canceled": counts.get("cancelled", 0),
             "expired": counts.get("expired", 0),
         },
@@ -151,4 +156,13 @@ async def message_batch_results(request: Request, batch_id: str) -> Response:
     batch = await _batch_of(request, batch_id)
     if batch.status not in ENDED:
         raise ApiError("invalid", "the batch has no results: it has not ended")
-    return StreamingResponse(store_of(request).results(batch.id), media_type="application/x-jsonl")
+    return StreamingResponse(_results(store_of(request), batch), media_type="application/x-jsonl")
+
+
+def _results(store: StateStore, batch: StoredBatch) -> Iterator[bytes]:
+    """Yield the results of a batch; where it has failed, its error is that of the lines without one."""
+    yield from store.results(batch.id)
+    if batch.error is not None:
+        endpoint, error = ENDPOINTS[_PROTOCOL][batch.endpoint], ApiError("failed", batch.error)
+        for number in store.unfinished_lines(batch.id):
+            yield endpoint.failed(batch.id, number, store.request(batch.id, number), error) + b"\n"

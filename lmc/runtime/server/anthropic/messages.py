@@ -117,6 +117,11 @@ class MessagesRequest(Conversation):
     top_k: int | None = None
 
     @property
+    def choices(self) -> int:
+        """The number of answers."""
+        return 1
+
+    @property
     def most_tokens(self) -> int:
         """The most tokens of an answer, as a batch plans it."""
         return self.max_tokens

@@ -17,7 +17,7 @@ from lmc.cache.trace import TraceRequest, likely_length
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedLine:
-    """A line, its prompts as token ids, and the limit of its answer.
+    """A line, its prompts as token ids, the limit of an answer, and the number of answers to each prompt.
 
     One without a prompt is invalid, and fails when it runs.
     """
@@ -25,6 +25,7 @@ class PreparedLine:
     number: int
     prompts: tuple[Tokens, ...] = ()
     most_tokens: int = 1
+    choices: int = 1
 
 
 def in_order(lines: Sequence[PreparedLine], kv_tokens: int | None, at_once: int) -> list[PreparedLine]:

@@ -6,7 +6,8 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import cast
 
@@ -27,7 +28,7 @@ BATCH_PRIORITY = -101
 _AT_ONCE = 4
 """Batches that run at once; the others wait for one of them to end."""
 _MOST_LINES = 64
-"""Lines that run at once, of all batches; fewer where that would be more than half of what the engine runs."""
+"""Generations that run at once, of all batches; fewer where that would be more than half of what the engine runs."""
 _FORESEEN = 2
 """The engine knows of so many times the lines that run at once."""
 _PREPARED = 64
@@ -43,7 +44,7 @@ class BatchRuns:
         self._gate = gate
         most = model.engine.info.max_running
         self._most_lines = _MOST_LINES if most is None else max(1, min(_MOST_LINES, most // 2))
-        self._slots = asyncio.Semaphore(self._most_lines)
+        self._slots = _Slots(self._most_lines)
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._serving: dict[str, asyncio.Task[None]] = {}
@@ -78,9 +79,9 @@ class BatchRuns:
             if not serving.cancelled():
                 serving.result()
             ended = await asyncio.to_thread(self._end, batch, endpoint)
-        except Exception:
-            LOG.exception("batch %s stays as it is until the server is started again", batch.id)
-            return
+        except Exception as error:
+            LOG.exception("batch %s has failed", batch.id)
+            ended = await asyncio.to_thread(self._fail, batch, endpoint, error)
         finally:
             del self._serving[batch.id]
             del self._runs[batch.id]
@@ -127,7 +128,7 @@ class BatchRuns:
             try:
                 body = endpoint.parsed(self._store.request(batch.id, number))
                 prompts = tuple(np.array(each, np.int32) for each in body.prompts(self._model))
-                found.append(PreparedLine(number, prompts, min(max(body.most_tokens, 1), longest)))
+                found.append(PreparedLine(number, prompts, min(max(body.most_tokens, 1), longest), body.choices))
             except Exception:  # its run says what is wrong with it
                 found.append(PreparedLine(number))
         return found
@@ -141,10 +142,9 @@ class BatchRuns:
         foreseen: _Foreseen,
     ) -> None:
         """Run one line after the other, beside the other workers of the batch."""
-        while True:
-            async with self._slots:
-                rank = next(ranks, None)
-                if rank is None or self._gate.is_draining:
+        for rank in ranks:
+            async with self._slots.taken(len(lines[rank].prompts) * lines[rank].choices):
+                if self._gate.is_draining:
                     return
                 foreseen.begin(rank)
                 self._gate.in_flight += 1
@@ -180,17 +180,16 @@ class BatchRuns:
         """Keep the results that are there, those of many lines at once."""
         while self._ends:
             taken, self._ends = self._ends, []
-            try:
-                for batch_id in dict.fromkeys(each for each, _, _ in taken):
-                    ends = [end for each, end, _ in taken if each == batch_id]
+            for batch_id in dict.fromkeys(each for each, _, _ in taken):
+                ends = [end for each, end, _ in taken if each == batch_id]
+                error = None
+                try:
                     await asyncio.to_thread(self._store.finish, batch_id, ends)
-            except Exception as error:
-                for _, _, done in taken:
-                    if not done.done():
-                        done.set_exception(error)
-            for _, _, done in taken:
-                if not done.done():
-                    done.set_result(None)
+                except Exception as raised:
+                    error = raised
+                for each, _, done in taken:
+                    if each == batch_id and not done.done():
+                        done.set_result(None) if error is None else done.set_exception(error)
 
     def _end(self, batch: StoredBatch, endpoint: BatchEndpoint) -> StoredBatch | None:
         """End a batch: lines without a result were cancelled, or came too late. None where they are still to run."""
@@ -214,17 +213,52 @@ class BatchRuns:
                 for number in missing[start : start + _PREPARED]
             ]
             self._store.finish(batch.id, ends)
-        files: list[StoredFile] = []
-        if endpoint.makes_files:
-            expires = None if batch.output_seconds is None else now + batch.output_seconds
-            files = [
-                StoredFile(
-                    new_id("file-"), now, expires, f"{batch.id}_{kind}.jsonl", "batch_output", 0, batch.id, is_errors
-                )
-                for kind, is_errors in (("output", False), ("error", True))
-            ]
         ended = replace(known, status=status, times={**known.times, "ended": now})
-        return self._store.end_batch(ended, files)
+        return self._store.end_batch(ended, _files(ended, endpoint))
+
+    def _fail(self, batch: StoredBatch, endpoint: BatchEndpoint, error: Exception) -> StoredBatch:
+        """End a batch that can't go on: its state can't be written, or the server has a fault."""
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        times = {**batch.times, "ended": int(time.time())}
+        failed = replace(batch, status="failed", error=error_of(error).message, times=times)
+        return self._store.fail_batch(failed, _files(failed, endpoint))
+
+
+def _files(batch: StoredBatch, endpoint: BatchEndpoint) -> list[StoredFile]:
+    """Return the files of results of a batch that has ended."""
+    if not endpoint.makes_files:
+        return []
+    now = batch.times["ended"]
+    expires = None if batch.output_seconds is None else now + batch.output_seconds
+    return [
+        StoredFile(new_id("file-"), now, expires, f"{batch.id}_{kind}.jsonl", "batch_output", 0, batch.id, is_errors)
+        for kind, is_errors in (("output", False), ("error", True))
+    ]
+
+
+class _Slots:
+    """A bound of what runs at once. Who comes first runs first; one that needs more than all takes all."""
+
+    def __init__(self, count: int) -> None:
+        self._count = self._free = count
+        self._turn = asyncio.Lock()
+        self._freed = asyncio.Event()
+
+    @asynccontextmanager
+    async def taken(self, count: int) -> AsyncGenerator[None]:
+        """Take slots until the block ends, at least one."""
+        needed = min(max(count, 1), self._count)
+        async with self._turn:
+            while self._free < needed:
+                self._freed.clear()
+                await self._freed.wait()
+            self._free -= needed
+        try:
+            yield
+        finally:
+            self._free += needed
+            self._freed.set()
 
 
 def runs_of(request: Request) -> BatchRuns:

@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 from lmc.ir.errors import InputError
 
-BatchStatus = Literal["in_progress", "cancelling", "completed", "cancelled", "expired"]
+BatchStatus = Literal["in_progress", "cancelling", "completed", "cancelled", "expired", "failed"]
 LineOutcome = Literal["succeeded", "errored", "cancelled", "expired"]
-ENDED: frozenset[BatchStatus] = frozenset({"completed", "cancelled", "expired"})
+ENDED: frozenset[BatchStatus] = frozenset({"completed", "cancelled", "expired", "failed"})
 
 _NAME = "lmc-serve.sqlite3"
 _VERSION = 1
@@ -58,7 +58,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """A batch, without its lines. ``times`` has the moments of its states by name."""
+    """A batch, without its lines. ``times`` has the moments of its states by name, ``error`` says why it has failed."""
 
     id: str
     protocol: str
@@ -72,6 +72,7 @@ class StoredBatch:
     output_seconds: int | None = None
     output_file: str | None = None
     error_file: str | None = None
+    error: str | None = None
     times: dict[str, int] = field(default_factory=dict[str, int])
 
 
@@ -106,6 +107,7 @@ class StateStore:
         Raises ``InputError`` where another server uses the folder, or its state can't be read.
         """
         self._lock = threading.RLock()
+        self._unsaved: dict[str, StoredBatch] = {}
         try:
             if folder is not None and not folder.is_dir():
                 folder.parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +192,7 @@ class StateStore:
             row = database.execute(
                 "SELECT data FROM batches WHERE id = ? AND protocol = ?", (batch_id, protocol)
             ).fetchone()
-            return None if row is None else StoredBatch(**json.loads(row[0]))
+            return None if row is None else self._batch(row[0])
 
     def batches(
         self, protocol: str, limit: int, after: str | None = None, before: str | None = None
@@ -207,7 +209,7 @@ class StateStore:
                 " ORDER BY serial * ? LIMIT ?",
                 (protocol, *_cursor(given, start, sign), sign, limit),
             )
-            found = [StoredBatch(**json.loads(row[0])) for row in rows]
+            found = [self._batch(row[0]) for row in rows]
             return found[::-sign]
 
     def unfinished_batches(self) -> list[StoredBatch]:
@@ -273,6 +275,22 @@ class StateStore:
             _update(database, ended)
             return ended
 
+    def fail_batch(self, batch: StoredBatch, files: Sequence[StoredFile]) -> StoredBatch:
+        """Note that a batch has failed. Where that can't be written either, this process alone knows it.
+
+        Then the next process continues the batch.
+        """
+        try:
+            return self.end_batch(batch, files)
+        except sqlite3.Error:
+            with self._lock:
+                self._unsaved[batch.id] = batch
+            return batch
+
+    def _batch(self, data: str) -> StoredBatch:
+        found = StoredBatch(**json.loads(data))
+        return self._unsaved.get(found.id, found)
+
     def delete_batch(self, batch: StoredBatch) -> None:
         """Delete a batch and its results."""
         with self._transaction() as database:
@@ -337,10 +355,11 @@ class StateStore:
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield self._database
+                self._database.execute("COMMIT")
             except BaseException:
-                self._database.execute("ROLLBACK")
+                if self._database.in_transaction:  # a full disk has ended it already
+                    self._database.execute("ROLLBACK")
                 raise
-            self._database.execute("COMMIT")
 
 
 def _add_file(database: sqlite3.Connection, file: StoredFile, content: bytes | None) -> None:

@@ -137,7 +137,7 @@ async def _entry(model: Model, store: StateStore, batch: StoredBatch) -> dict[st
         "object": "batch",
         "endpoint": batch.endpoint,
         "model": model.name,
-        "errors": None,
+        "errors": None if batch.error is None else _errors(batch.error),
         "input_file_id": batch.input_file,
         "completion_window": "24h",
         "status": batch.status,
@@ -148,7 +148,7 @@ async def _entry(model: Model, store: StateStore, batch: StoredBatch) -> dict[st
         "expires_at": batch.expires,
         "finalizing_at": ended,
         "completed_at": ended if batch.status == "completed" else None,
-        "failed_at": None,
+        "failed_at": ended if batch.status == "failed" else None,
         "expired_at": ended if batch.status == "expired" else None,
         "cancelling_at": batch.times.get("cancelling"),
         "cancelled_at": ended if batch.status == "cancelled" else None,
@@ -166,6 +166,10 @@ async def _entry(model: Model, store: StateStore, batch: StoredBatch) -> dict[st
         },
         "metadata": batch.metadata,
     }
+
+
+def _errors(message: str) -> dict[str, Any]:
+    return {"object": "list", "data": [{"code": "server_error", "message": message, "line": None, "param": None}]}
 
 
 @router.get("/v1/batches")

@@ -123,7 +123,7 @@ class ChatRequest(Sampled):
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         logprobs = (self.top_logprobs or 0) if self.logprobs else None
         sampling = self.sampling(model, most, len(prompt), logprobs)
-        seeds = seeds_of(model.seed(self.seed), self.n or 1)
+        seeds = seeds_of(model.seed(self.seed), self.choices)
         output, constraint = await output_format(model, self.use, self.restriction())
         return GenerationJob(prompt, sampling, seeds, lane, constraint), output
 

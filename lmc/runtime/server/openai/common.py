@@ -85,6 +85,11 @@ class Sampled(Parameters):
     whitespace: Whitespace | None = None
     response_format: ResponseFormat | None = None
 
+    @property
+    def choices(self) -> int:
+        """The number of answers to each prompt."""
+        return self.n or 1
+
     def sampling(self, model: Model, max_tokens: int | None, prompt: int, logprobs: int | None) -> SamplingParams:
         """Return the sampling; without ``max_tokens`` the context is the limit."""
         if max_tokens is not None and max_tokens < 1:

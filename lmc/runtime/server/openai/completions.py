@@ -58,7 +58,7 @@ class CompletionRequest(Sampled):
             )
         prompts = self.prompts(model)
         constraint = await self.constraint(model)
-        seeds = seeds_of(model.seed(self.seed), self.n or 1)
+        seeds = seeds_of(model.seed(self.seed), self.choices)
         most = _DEFAULT_MAX_TOKENS if self.max_tokens is None else max(self.max_tokens, 1)
         if self.max_tokens is not None and self.max_tokens < 0:
             raise refused("max_tokens", "it must be at least 0")
@@ -77,7 +77,7 @@ class CompletionRequest(Sampled):
         """Return the whole answer. Raises ``ApiError``."""
         found, choices = await (await self.work(model, lane)).results()
         return Answered(
-            {**head_of(model, "cmpl", "text_completion"), "choices": choices, "usage": _usage(found, self.n or 1)},
+            {**head_of(model, "cmpl", "text_completion"), "choices": choices, "usage": _usage(found, self.choices)},
             found,
         )
 
@@ -95,7 +95,7 @@ class Completing:
     async def results(self) -> tuple[list[Generation], list[dict[str, Any]]]:
         """Return generations and choices of all prompts, in their order."""
         echoed = await self.echoed()
-        count = self.body.n or 1
+        count = self.body.choices
         if self.body.max_tokens == 0:
             kept = await self.model.keep(self.prompts, self.lane)
             found = [each for each in kept for _ in range(count)]
@@ -179,7 +179,7 @@ async def _events(request: Request, work: Completing, head: dict[str, Any]) -> A
     body, model = work.body, work.model
     wants_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
     usage: dict[str, Any] = {"usage": None} if wants_usage else {}
-    count = body.n or 1
+    count = body.choices
 
     def chunk(index: int, text: str, finish: str | None = None, logprobs: Any = None) -> bytes:
         choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}

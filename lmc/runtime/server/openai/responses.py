@@ -190,6 +190,11 @@ class ResponsesRequest(Parameters):
     stream: bool | None = None
 
     @property
+    def choices(self) -> int:
+        """The number of answers."""
+        return 1
+
+    @property
     def most_tokens(self) -> int:
         """The most tokens of an answer, as a batch plans it."""
         return self.max_output_tokens or UNLIMITED

@@ -17,7 +17,7 @@ from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.protocol import Generation, TokenDelta, TokenLogprob
 from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
-from lmc.runtime.server.jobs import ClientLane, GenerationJob, ScoredPart, seeds_of
+from lmc.runtime.server.jobs import MOST_PRIORITY, ClientLane, GenerationJob, ScoredPart, seeds_of
 from lmc.runtime.server.model import Model, computed
 from lmc.runtime.server.parameters import MOST_CHOICES, MOST_LOGPROBS, Parameters, sampling_of
 from lmc.runtime.server.sglang.form import failed
@@ -101,7 +101,7 @@ class GenerateRequest(Parameters):
     top_logprobs_num: int | list[int] | None = None
     return_text_in_logprobs: bool | None = None
     stream: bool | None = None
-    priority: int | None = None
+    priority: int | None = Field(default=None, ge=-MOST_PRIORITY, le=MOST_PRIORITY)
 
     @property
     def is_batch(self) -> bool:
