@@ -10,6 +10,7 @@ from lmc.grammar.automata.building import Arena
 from lmc.grammar.automata.charsets import CharSet
 from lmc.grammar.automata.derivatives import Derivatives
 from lmc.grammar.automata.nodes import Node
+from lmc.grammar.context_free.gbnf import is_gbnf, read_gbnf
 from lmc.grammar.context_free.reading import (
     Expression,
     Grammar,
@@ -37,12 +38,12 @@ _FLAGS = {"i": re.I, "m": re.M, "s": re.S, "u": re.U, "x": re.X}
 
 
 def rules_of_grammar(text: str, arena: Arena) -> tuple[RuleSet, dict[Node, str]]:
-    """The rules of a grammar in Lark's notation, and how its terminals are called there.
+    """The rules of a grammar in Lark's notation or in GBNF, and how its terminals are called there.
 
     Patterns are those of ``lmc/grammar/regex/README.md``. Raises ``ConstraintError`` for what is wrong or can't be
     kept, with the ``position`` in the text.
     """
-    return _Lowering(read_grammar(text), arena).lower()
+    return _Lowering(read_gbnf(text) if is_gbnf(text) else read_grammar(text), arena).lower()
 
 
 class _Lowering:

@@ -213,12 +213,17 @@ _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}
 
 def read_grammar(text: str) -> Grammar:
     """The syntax tree of a grammar. Raises ``ConstraintError`` for what is no Lark, or can't be kept."""
+    check_text(text)
+    return _Reader(text).read()
+
+
+def check_text(text: str) -> None:
+    """Raise ``ConstraintError`` for a text that is too long, or holds what no output can."""
     if len(text) > MAX_TEXT:
         raise refusal(text, MAX_TEXT, f"it has more than {MAX_TEXT} characters", "give a smaller grammar")
     surrogate = re.search("[\ud800-\udfff]", text)
     if surrogate is not None:
         raise refusal(text, surrogate.start(), "it holds half of a surrogate pair", "write whole characters")
-    return _Reader(text).read()
 
 
 class _Reader:

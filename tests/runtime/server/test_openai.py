@@ -100,6 +100,7 @@ def test_answers_have_the_form_that_is_asked_for(client: openai.OpenAI, server: 
     for parameters, allowed in (
         ({"regex": "(ab|cd){2}"}, {"abab", "abcd", "cdab", "cdcd"}),
         ({"ebnf": 'start: "left" | "right"'}, {"left", "right"}),
+        ({"ebnf": 'root ::= "left" | end\nend ::= "right"'}, {"left", "right"}),
         ({"json_schema": {"const": 7}}, {"7"}),
     ):
         answer = client.chat.completions.create(model=server.model, messages=TALK, extra_body=parameters)

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -124,6 +125,24 @@ def test_scores_begin_behind_their_place(server: Served):
             server, input_ids=ids, sampling_params={"max_new_tokens": 0}, return_logprob=True, logprob_start_len=start
         )["meta_info"]["input_token_logprobs"]
         assert part == whole[start + 1 :]
+
+
+def test_grammars_are_those_of_sglang(server: Served):
+    """The example of SGLang's documentation, and grammars that are none."""
+    grammar = 'root ::= city | description\ncity ::= "London" | "Paris"\ndescription ::= city " is " status\n'
+    grammar += 'status ::= "big"\n'
+    for seed in range(4):
+        sampling = {"max_new_tokens": 40, "temperature": 1.0, "sampling_seed": seed, "ebnf": grammar}
+        text = generated(server, text="Where?", sampling_params=sampling)["text"]
+        assert text in ("London", "Paris", "London is big", "Paris is big")
+    nested = "root ::= " + "(" * 30_000
+    deep = "root ::= r0\n" + "\n".join(f'r{number} ::= "a" r{number + 1} | "b"' for number in range(2_000))
+    for bad in ('root ::= "a" b', "root ::= [", 'rot ::= "a"', 'root ::= root "a"', "::=", nested, deep):
+        started = time.monotonic()
+        answer = server.post("/generate", {"text": "x", "sampling_params": {"ebnf": bad}})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == "sampling_params.ebnf"
+        assert time.monotonic() - started < 1
 
 
 @pytest.mark.parametrize("priority", [-101, 101, 2**40, "1"])
