@@ -122,19 +122,43 @@ JOINED = [
 ]
 
 
+PLACES = {
+    "global": "import lmc\n@lmc.jit\ndef program(s, q: str):\n    s += lmc.user(q)\n    {line}\n",
+    "closure": "def made():\n    import lmc\n    @lmc.jit\n    def program(s, q: str):\n        s += lmc.user(q)\n"
+    "        {line}\n    return program\nprogram = made()\n",
+    "body": "from lmc import jit\n@jit\ndef program(s, q: str):\n    import lmc\n    s += lmc.user(q)\n    {line}\n",
+}
+
+
 @pytest.mark.parametrize(("line", "warns"), JOINED)
 @pytest.mark.parametrize("first", ["eager", "compile"])
-def test_text_joined_to_an_answer_in_a_message_is_warned_of_once(folder, line, warns, first):
-    program = load(f"import lmc\n@lmc.jit\ndef program(s, q: str):\n    s += lmc.user(q)\n    {line}\n", folder).program
+@pytest.mark.parametrize("place", PLACES)
+def test_text_joined_to_an_answer_in_a_message_is_warned_of_once(folder, line, warns, first, place):
+    source = PLACES[place].format(line=line)
+    program = load(source, folder).program
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         getattr(program.on("toy"), first)("Hi")
         program.on("toy").run("Hi")
         program.on("toy").eager("Hi")
-    assert len(caught) == warns
-    for found in caught:
-        assert (found.filename, found.lineno) == (program.location.file, 5)
-        assert "remedy: join lmc." in str(found.message)
+    found = [each for each in caught if issubclass(each.category, UserWarning)]
+    assert len(found) == warns
+    for each in found:
+        assert (each.filename, each.lineno) == (program.location.file, source[: source.index(line)].count("\n") + 1)
+        assert "remedy: join lmc." in str(each.message)
+
+
+def test_functions_of_sglang_in_a_closure_are_not_warned_of():
+    import lmc.sglang as sgl
+
+    @sgl.function
+    def program(s, q):
+        s += sgl.user(q)
+        s += sgl.assistant("It is " + sgl.gen("x", max_tokens=2))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        program.run("Hi", backend=sgl.Backend("toy"))
 
 
 @JittedFunction

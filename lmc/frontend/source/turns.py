@@ -7,21 +7,29 @@ to it makes a second turn. The source tells what was meant.
 from __future__ import annotations
 
 import ast
+import contextlib
+import sys
 import warnings
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
 _MAKERS = "lmc.frontend.language.messages"
 _STRIPS = ("strip", "lstrip", "rstrip")
+Names = Mapping[str, Any]
+"""Objects by the names that a function sees."""
 
 
 def warn_of_joined_answers(node: ast.AST, function: FunctionType) -> None:
     """Warn, at its line, of each assistant message of ``function`` that joins text to a generation of its state."""
     code = function.__code__
-    local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    imported = _imported(node)
+    names = ChainMap(imported, _enclosing(function), function.__globals__)
+    local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars} - set(imported)
+    local -= {name for name in code.co_freevars if isinstance(names.get(name), ModuleType)}
     for part in ast.walk(node):
-        for state, content in _assistant_contents(part, function):
+        for state, content in _assistant_contents(part, names):
             call = _joined_answer(content, state) if state in local else None
             if call is not None:
                 made = ast.unparse(call.func)
@@ -36,22 +44,48 @@ def warn_of_joined_answers(node: ast.AST, function: FunctionType) -> None:
                 )
 
 
-def _assistant_contents(part: ast.AST, function: FunctionType) -> Iterator[tuple[str, ast.expr]]:
+def _imported(node: ast.AST) -> dict[str, Any]:
+    """The names that a function imports, with their objects as far as they are loaded."""
+    found: dict[str, Any] = {}
+    for part in ast.walk(node):
+        match part:
+            case ast.Import(names=names):
+                for each in names:
+                    first = each.name.partition(".")[0]
+                    found[each.asname or first] = sys.modules.get(each.name if each.asname else first)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                for each in names:
+                    found[each.asname or each.name] = getattr(sys.modules.get(module), each.name, None)
+            case _:
+                pass
+    return found
+
+
+def _enclosing(function: FunctionType) -> dict[str, Any]:
+    """The names of enclosing functions that have a value already."""
+    found: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # empty so far
+            found[name] = cell.cell_contents
+    return found
+
+
+def _assistant_contents(part: ast.AST, names: Names) -> Iterator[tuple[str, ast.expr]]:
     """The content of the assistant message that a statement or a call appends, with the name of its state."""
     match part:
         case ast.AugAssign(target=ast.Name(id=state), op=ast.Add(), value=ast.Call() as call):
-            yield from ((state, content) for content in _content(call, function))
+            yield from ((state, content) for content in _content(call, names))
         case ast.Call(func=ast.Attribute(value=ast.Name(id=state), attr="append"), args=[ast.Call() as call]):
-            yield from ((state, content) for content in _content(call, function))
+            yield from ((state, content) for content in _content(call, names))
         case ast.Call(func=ast.Attribute(value=ast.Name(id=state), attr="assistant"), args=[content]):
             yield state, content
         case _:
             pass
 
 
-def _content(call: ast.Call, function: FunctionType) -> Iterator[ast.expr]:
+def _content(call: ast.Call, names: Names) -> Iterator[ast.expr]:
     """The content where ``call`` is ``lmc.assistant(…)`` or ``lmc.message("assistant", …)``."""
-    made = _value_of(call.func, function)
+    made = _value_of(call.func, names)
     if getattr(made, "__module__", None) != _MAKERS:
         return
     match made.__name__, call.args:
@@ -63,13 +97,13 @@ def _content(call: ast.Call, function: FunctionType) -> Iterator[ast.expr]:
             pass
 
 
-def _value_of(name: ast.expr, function: FunctionType) -> Any:
-    """The object that a global name, or a name of a module, stands for; None for any other expression."""
+def _value_of(name: ast.expr, names: Names) -> Any:
+    """The object that a name of ``names``, or a name of a module, stands for; None for any other expression."""
     match name:
         case ast.Name(id=word):
-            return function.__globals__.get(word)
+            return names.get(word)
         case ast.Attribute(value=ast.Name(id=word), attr=attribute):
-            found = function.__globals__.get(word)
+            found = names.get(word)
             return getattr(found, attribute, None) if isinstance(found, ModuleType) else None
         case _:
             return None
