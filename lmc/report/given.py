@@ -142,8 +142,8 @@ class Given:
     prefills of the final module the length of their prompts, and that of the part that is computed ahead. ``files`` are
     the names to show of the files of locations, ``texts`` the text of those that could be read. ``hints`` are warnings
     of the compilation. ``examples`` are texts that constraints allow, ``measured`` the costs of calls that ran.
-    ``comparison``: the steps are two modules. ``timeline`` is that of a run, with the digest of ``plan`` in it; then
-    ``medians`` are the seconds of a request of calls.
+    ``old``: the steps are two modules that are compared, and these are the data of the first. ``timeline`` is that of a
+    run, with the digest of ``plan`` in it; then ``medians`` are the seconds of a request of calls.
     """
 
     steps: Sequence[Step]
@@ -160,5 +160,5 @@ class Given:
     timeline: tuple[RunTimeline, str] | None = None
     target: str | None = None
     level: str | None = None
-    comparison: bool = False
+    old: Given | None = None
     redact: bool = False

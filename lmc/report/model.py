@@ -447,10 +447,18 @@ class MeasuredRun(_Model):
     steps: RunSteps | None = None
 
 
+class OldModule(_Model):
+    """The figures of the first of two modules that are compared; a call of both has one key."""
+
+    program: ProgramView
+    calls: tuple[CallCost, ...] = ()
+
+
 class CompiledView(_Model):
     """A compiled program, or two modules to compare. ``notices`` tell what is left out.
 
-    ``comparison``: the two stages are two modules, and the figures are those of the second. ``redacted``: texts are
+    ``comparison``: the two stages are two modules, the figures are those of the second, and ``old`` has those of the
+    first, unless the modules are so large that only the second is shown. ``redacted``: texts are
     replaced by their lengths. ``critical_path`` lists the keys of the longest chain of ops that wait for each other,
     counted in model calls.
     """
@@ -471,6 +479,7 @@ class CompiledView(_Model):
     plan: BatchPlan | None = None
     timeline: MeasuredRun | None = None
     comparison: bool = False
+    old: OldModule | None = None
     redacted: bool = False
     notices: tuple[str, ...] = ()
 

@@ -27,7 +27,7 @@ from lmc.report.analysis.costs import (
     total_tokens,
 )
 from lmc.report.analysis.measured import measured_run, op_profiles, profiles_of
-from lmc.report.analysis.nodes import MAX_LABEL, SourceFiles
+from lmc.report.analysis.nodes import MAX_LABEL, Placed, SourceFiles
 from lmc.report.analysis.prompts import PromptTree, prompt_tree
 from lmc.report.analysis.runs import MAX_NODES, Runs, runs_of
 from lmc.report.analysis.stages import Stages, stages_of
@@ -43,6 +43,7 @@ from lmc.report.model import (
     Hint,
     Input,
     MeasuredRun,
+    OldModule,
     OpNode,
     PlannedCost,
     PlannedRequest,
@@ -93,6 +94,11 @@ def view_of(given: Given) -> CompiledView:
         shown, calls, prefixes = [runs.stage(shown[-1])], _in_runs(calls, runs), _prefixes_in_runs(prefixes, runs)
         path = tuple(dict.fromkeys(runs.key_of[key] for key in path))
         keys = {op: runs.key_of[key] for op, key in keys.items()}
+    old = None
+    if given.old is not None and len(shown) > 1:
+        of_old = costs_of(given.old, stages.first, sources)
+        old_calls = of_old.calls if redaction is None else [_without_names(call, redaction) for call in of_old.calls]
+        old = OldModule(program=_program(given.old, of_old, stages.first), calls=tuple(old_calls))
     batch, plan, run, uses = given.batch, None, None, {}
     if given.timeline is not None:
         own = [keys[each.op] for each in stages.ops]
@@ -114,7 +120,7 @@ def view_of(given: Given) -> CompiledView:
     return CompiledView(
         format=FORMAT,
         version=VERSION,
-        program=_program(given, costs, stages),
+        program=_program(given, costs, stages.ops),
         sources=tuple(_sources(given, sources, _places(stages.nodes), notices)),
         stages=tuple(shown),
         remarks=tuple(remarks),
@@ -127,7 +133,8 @@ def view_of(given: Given) -> CompiledView:
         constraints=tuple(_constraints(given, redaction)),
         plan=plan,
         timeline=run,
-        comparison=given.comparison,
+        comparison=given.old is not None and len(shown) > 1,
+        old=old,
         redacted=given.redact,
         notices=tuple(notices),
     )
@@ -358,16 +365,16 @@ def _op_count(module: Module) -> int:
     return sum(1 for _ in walk([module.main.body]))
 
 
-def _program(given: Given, costs: Costs, stages: Stages) -> ProgramView:
+def _program(given: Given, costs: Costs, ops: Sequence[Placed]) -> ProgramView:
     module = given.steps[-1].module
-    prefills = Counter(each.op.scope for each in stages.ops if isinstance(each.op, PrefillOp))
+    prefills = Counter(each.op.scope for each in ops if isinstance(each.op, PrefillOp))
     remarks = [remark for step in given.steps for remark in step.remarks if remark.kind == "applied"]
     called = called_hosts(module.main.body)
     return ProgramView(
         name=visible(module.name),
         parameters={visible(value.name): visible(str(value.type)) for value in module.main.parameters},
-        ops=len(stages.ops),
-        model_calls=sum(is_call(each.op) for each in stages.ops),
+        ops=len(ops),
+        model_calls=sum(is_call(each.op) for each in ops),
         waves=given.plan.wave_count,
         critical_calls=costs.critical_calls,
         batch_prefixes=prefills["batch"],
@@ -375,7 +382,7 @@ def _program(given: Given, costs: Costs, stages: Stages) -> ProgramView:
         saved_tokens=sum(remark.saved_tokens for remark in remarks),
         saved_calls=sum(remark.saved_calls for remark in remarks),
         saved_steps=sum(remark.saved_steps for remark in remarks),
-        captured_ops=None if given.comparison else _op_count(given.steps[0].module),
+        captured_ops=None if given.old is not None else _op_count(given.steps[0].module),
         target=None if given.target is None else visible(given.target),
         level=given.level,
         host_functions={visible(host.name): host.effect.value for host in module.hosts if host.name in called},

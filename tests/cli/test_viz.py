@@ -177,6 +177,11 @@ def test_a_comparison(lmc, program: str) -> None:
     data = json.loads(Path("diff.json").read_text())
     assert data["comparison"] is True
     assert [stage["name"] for stage in data["stages"]] == ["0.lmir", "2.lmir"]
+    alone = [json.loads(lmc("viz", f"{level}.lmir", "--format", "json").out) for level in "02"]
+    for shown, whole in zip((data["old"], data), alone, strict=True):
+        assert {**shown["program"], "captured_ops": 0} == {**whole["program"], "captured_ops": 0}
+        assert [{**call, "key": ""} for call in shown["calls"]] == [{**call, "key": ""} for call in whole["calls"]]
+    assert data["old"]["program"]["ops"] != data["program"]["ops"]
     assert lmc("viz", "--diff", "0.lmir", "2.lmir", "--format", "mermaid").out.startswith("flowchart TD\n")
 
 

@@ -185,6 +185,17 @@ def test_a_very_large_module_is_folded_with_a_notice(tmp_path: Path, monkeypatch
     assert {op.id for op in walk([module.main.body]) if isinstance(op, SamplingOp)} <= set(said)
 
 
+def test_a_very_large_comparison_shows_the_second_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_module, "MAX_NODES", 40)
+    files = [tmp_path / "old.lmir", tmp_path / "new.lmir"]
+    for file, count in zip(files, (30, 90), strict=True):
+        file.write_text(large(count))
+    view = driver.view.compare(str(files[0]), str(files[1]))
+    assert (len(view.stages), view.comparison, view.old) == (1, False, None)
+    assert "the modules before the last pass are left out" in view.notices[0]
+    check_forms(view)
+
+
 def test_the_names_of_a_long_run_are_its_first_and_last_ones() -> None:
     nodes = [OpNode(key=f"n{n}", op="lm.gen", kind="call", label="", id=f"f/{'x' * 20}{n}") for n in range(100)]
     [run] = runs_of(nodes, 2).nodes

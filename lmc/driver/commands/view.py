@@ -155,19 +155,14 @@ def tree_text(compiled: Compiled) -> str:
 
 def compare(old: str, new: str, *, redact: bool = False) -> CompiledView:
     """Return the view of two modules in ``.lmir`` files. Raises as ``lmc opt`` does for a file that holds none."""
-    modules = [read_module(old), read_module(new)]
-    steps = [Step(shown_file(path), module) for path, module in zip((old, new), modules, strict=True)]
-    last = modules[-1]
-    return view_of(
-        Given(
-            steps,
-            lower(last, Target("builtin")),
-            prompt_lengths(last, context_for("builtin")),
-            files=shown_files(steps),
-            comparison=True,
-            redact=redact,
-        )
-    )
+    steps = [Step(shown_file(path), read_module(path)) for path in (old, new)]
+    files = shown_files(steps)
+
+    def given(steps: list[Step]) -> Given:
+        last = steps[-1].module
+        return Given(steps, lower(last, Target("builtin")), prompt_lengths(last, context_for("builtin")), files=files)
+
+    return view_of(replace(given(steps), old=given(steps[:1]), redact=redact))
 
 
 def _of_program(

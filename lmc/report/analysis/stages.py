@@ -24,9 +24,10 @@ _HEAD = 1
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The stages, and the ops and nodes of the last one."""
+    """The stages, the ops and nodes of the last one, and the ops of the first."""
 
     stages: list[StageView]
+    first: list[Placed]
     ops: list[Placed]
     nodes: list[OpNode]
 
@@ -41,6 +42,7 @@ def stages_of(
     fans: list[tuple[str, ...]] = []
     text: list[str] = []
     lines: tuple[int, ...] = ()
+    first: list[Placed] = []
     ops: list[Placed] = []
     module: Module | None = None
     for step in steps:
@@ -49,6 +51,7 @@ def stages_of(
             continue
         module = step.module
         ops = keys.of(module)
+        first = first or ops
         shown = module if redaction is None else redaction.module(module)
         nodes = {
             node.key: node for node in nodes_of(module, ops, sources, _same if redaction is None else redaction.op)
@@ -70,7 +73,7 @@ def stages_of(
             )
         )
         known, fans, text, lines = nodes, new_fans, new_text, new_lines
-    return Stages(stages, ops, list(known.values()))
+    return Stages(stages, first, ops, list(known.values()))
 
 
 def _same(op: Op) -> Op:

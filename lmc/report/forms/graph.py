@@ -121,7 +121,8 @@ class _Folding:
     ) -> None:
         self._nodes = nodes
         self._marks = marks
-        self._calls = {call.key: call for call in view.calls}
+        old = () if view.old is None else view.old.calls
+        self._calls = {call.key: call for call in (*old, *view.calls)}
         self._path = view.critical_path
         self._critical = set(view.critical_path)
         self._stands_for: dict[str, list[str]] = {}

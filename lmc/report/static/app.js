@@ -41,17 +41,19 @@ class App {
     const { session, colours } = this;
     const { data } = session;
     const { view } = data;
-    const { program, plan, timeline: run } = view;
+    const { program, plan, timeline: run, old } = view;
     byId("title").textContent = program.name;
     /** @type {(string | Node)[]} */
-    const figures = [counted(program.ops, "op"), counted(program.model_calls, "call"), counted(program.waves, "wave")];
+    const figures = /** @type {const} */ ([["op", "ops"], ["call", "model_calls"], ["wave", "waves"]]).map(([noun, name]) =>
+      old && old.program[name] !== program[name] ? `${number(old.program[name])} → ${counted(program[name], noun)}` : counted(program[name], noun),
+    );
     if (program.saved_tokens) figures.push(`saves ${counted(program.saved_tokens, "token")} an instance`);
     if (plan) figures.push(make("span", {}, `${counted(plan.row_count, "row")}, `, time(plan.predicted_seconds), " predicted"));
     if (run) figures.push(make("span", {}, `${counted(run.request_count, "request")} in `, time(run.seconds), " measured"));
     byId("summary").replaceChildren(...figures.flatMap((figure, index) => (index > 0 ? [" · ", figure] : [figure])));
     const notices = [...(view.notices ?? [])];
     if (view.redacted) notices.push("texts are replaced by their lengths");
-    if (view.comparison) notices.push("two modules are compared; figures are those of the second");
+    if (view.comparison) notices.push("two modules are compared: figures are those of the second, or of both (first → second) where they differ");
     for (const each of view.breaks ?? []) if (!each.place) notices.push(`graph break: ${each.cause}. Remedy: ${each.remedy}`);
     for (const each of view.hints ?? []) if (!each.place) notices.push(each.message);
     byId("notices").replaceChildren(...notices.map((notice) => make("li", {}, notice)));

@@ -17,6 +17,8 @@ class ProgramData {
     this.view = view;
     /** @type {Map<string, lmc.CallCost>} */
     this.calls = new Map((view.calls ?? []).map((call) => [call.key, call]));
+    /** The calls of the first of two modules that are compared. @type {Map<string, lmc.CallCost>} */
+    this.oldCalls = new Map((view.old?.calls ?? []).map((call) => [call.key, call]));
     /** @type {Map<string, lmc.Prefix>} */
     this.prefixes = new Map((view.prefixes ?? []).map((prefix) => [prefix.key, prefix]));
     this.critical = new Set(view.critical_path ?? []);

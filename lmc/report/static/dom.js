@@ -105,6 +105,15 @@ function counted(count, noun) {
 }
 
 /**
+ * Returns a figure; of two modules that are compared, also that of the first: "5 → 7".
+ * @param {string} text
+ * @param {string | undefined} old
+ */
+function changedFrom(text, old) {
+  return old === undefined || old === text ? text : `${old || "none"} → ${text || "none"}`;
+}
+
+/**
  * Returns the length of a prompt: "26 tokens + 1 text".
  * @param {lmc.TokenCount | undefined} tokens
  */

@@ -22,17 +22,20 @@ class SelectionPane {
   overview() {
     const { data } = this.session;
     const { program, plan, timeline: run } = data.view;
+    const old = data.view.old?.program;
+    /** @type {(of: (program: lmc.ProgramView) => string) => string} */
+    const both = (of) => changedFrom(of(program), old && of(old));
     /** @type {[string, string | Node][]} */
     const rows = [
       ...Object.entries(program.parameters).map(([name, type]) => /** @type {[string, string]} */ ([`parameter ${name}`, type])),
       ["target", program.target ?? ""],
       ["level", program.level ?? ""],
-      ["ops", program.captured_ops ? `${number(program.ops)} (${number(program.captured_ops)} captured)` : number(program.ops)],
-      ["model calls", number(program.model_calls)],
-      ["waves", number(program.waves)],
-      ["critical path", counted(program.critical_calls, "call")],
-      ["prefixes of the batch", number(program.batch_prefixes ?? 0)],
-      ["prefixes of an instance", number(program.instance_prefixes ?? 0)],
+      ["ops", program.captured_ops ? `${number(program.ops)} (${number(program.captured_ops)} captured)` : both((one) => number(one.ops))],
+      ["model calls", both((one) => number(one.model_calls))],
+      ["waves", both((one) => number(one.waves))],
+      ["critical path", both((one) => counted(one.critical_calls, "call"))],
+      ["prefixes of the batch", both((one) => number(one.batch_prefixes ?? 0))],
+      ["prefixes of an instance", both((one) => number(one.instance_prefixes ?? 0))],
       ["saved, an instance", savedText(program) || (data.view.comparison || data.last === 0 ? "" : "nothing")],
       ...Object.entries(program.host_functions ?? {}).map(([name, effect]) => /** @type {[string, string]} */ ([`tool ${name}`, effect])),
     ];
@@ -110,7 +113,7 @@ class SelectionPane {
       const isOpen = session.open.has(part.id);
       found.push(make("button", { type: "button", onclick: () => { session.toggle(part.id); this.draw(); } }, isOpen ? "Fold" : "Unfold"));
     }
-    const call = data.calls.get(key);
+    const call = data.calls.get(key) ?? data.oldCalls.get(key);
     if (call) found.push(make("h4", {}, "Model call"), facts(callFacts(session, call)));
     const prefix = data.prefixes.get(key);
     if (prefix) {
@@ -176,19 +179,21 @@ class SelectionPane {
  */
 function callFacts(session, call) {
   const { data } = session;
+  const old = data.calls.has(call.key) ? data.oldCalls.get(call.key) : undefined;
+  /** @type {(of: (call: lmc.CallCost) => string) => string} */
+  const both = (of) => changedFrom(of(call), old && of(old));
   return [
-    ["wave", number(call.wave)],
-    ["critical path", call.critical ? "yes" : "no"],
-    ["prompt", tokensText(call.prompt)],
-    ["computed ahead", call.prefilled && (call.prefilled.known || call.prefilled.texts) ? tokensText(call.prefilled) : ""],
-    ["output, at most", call.output ? counted(call.output, "token") : ""],
-    ["choices", call.choices ? number(call.choices) : ""],
-    ["constraint", call.constraint ?? ""],
+    ["wave", both((one) => number(one.wave))],
+    ["critical path", both((one) => (one.critical ? "yes" : "no"))],
+    ["prompt", both((one) => tokensText(one.prompt))],
+    ["computed ahead", both(({ prefilled }) => (prefilled && (prefilled.known || prefilled.texts) ? tokensText(prefilled) : ""))],
+    ["output, at most", both((one) => (one.output ? counted(one.output, "token") : ""))],
+    ["choices", both((one) => (one.choices ? number(one.choices) : ""))],
+    ["constraint", both((one) => one.constraint ?? "")],
     ["calls", call.ops !== undefined && call.ops > 1 ? number(call.ops) : ""],
     ["planned", call.planned ? plannedText(call.planned) : ""],
     ["longest prompt", call.planned?.longest_prompt ? counted(call.planned.longest_prompt, "token") : ""],
     ["measured", call.measured ? measuredText(call.measured) : ""],
-    ["stages", data.view.comparison ? "figures are those of the second module" : ""],
   ];
 }
 

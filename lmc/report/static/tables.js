@@ -168,10 +168,26 @@ function callTable(session) {
  */
 function callContent(session) {
   const { data } = session;
-  const calls = data.view.calls ?? [];
+  const calls = [...(data.view.calls ?? []), ...[...data.oldCalls.values()].filter(({ key }) => !data.calls.has(key))];
   const hasPlan = calls.some((call) => call.planned);
   const isMeasured = calls.some((call) => call.measured);
-  const { nodes } = data.state(data.last);
+  const nodes = new Map([...(data.view.old ? data.state(0).nodes : []), ...data.state(data.last).nodes]);
+  /**
+   * Returns the column of a figure; of two modules that are compared, also that of the first, where a call differs.
+   * @param {string} title
+   * @param {(call: lmc.CallCost) => string | number} of
+   * @returns {Column<lmc.CallCost>[]}
+   */
+  const figure = (title, of) => {
+    /** @type {(known: Map<string, lmc.CallCost>) => (row: lmc.CallCost) => string | number} */
+    const within = (known) => (row) => {
+      const call = known.get(row.key);
+      return call === undefined ? "" : of(call);
+    };
+    const [now, old] = [within(data.calls), within(data.oldCalls)];
+    const isChanged = data.view.old && calls.some((call) => now(call) !== old(call));
+    return isChanged ? [{ title: `${title}, first`, value: old }, { title, value: now }] : [{ title, value: now }];
+  };
   const remarks = (/** @type {lmc.CallCost} */ call) => data.remarksOn(nodes.get(call.key)).map((remark) => remark.message);
   /** @type {Column<lmc.CallCost>[]} */
   const columns = [
@@ -205,20 +221,20 @@ function callContent(session) {
     );
   }
   columns.push(
-    { title: "prompt tokens", value: (call) => call.prompt.known ?? 0 },
-    { title: "output, at most", value: (call) => call.output ?? 0 },
-    { title: "wave", value: (call) => call.wave },
-    { title: "critical", value: (call) => (call.critical ? "yes" : "") },
-    { title: "constraint", value: (call) => call.constraint ?? "" },
+    ...figure("prompt tokens", (call) => call.prompt.known ?? 0),
+    ...figure("output, at most", (call) => call.output ?? 0),
+    ...figure("wave", (call) => call.wave),
+    ...figure("critical", (call) => (call.critical ? "yes" : "")),
+    ...figure("constraint", (call) => call.constraint ?? ""),
     { title: "requests", value: (call) => call.planned?.requests ?? 0 },
     { title: "measured requests", value: (call) => call.measured?.requests ?? 0 },
     { title: "longest prompt", value: (call) => call.planned?.longest_prompt ?? 0 },
-    { title: "texts of the run", value: (call) => call.prompt.texts ?? 0 },
-    { title: "computed ahead", value: (call) => call.prefilled?.known ?? 0 },
-    { title: "choices", value: (call) => call.choices ?? 0 },
+    ...figure("texts of the run", (call) => call.prompt.texts ?? 0),
+    ...figure("computed ahead", (call) => call.prefilled?.known ?? 0),
+    ...figure("choices", (call) => call.choices ?? 0),
   );
   columns.push({ title: "remarks", value: (call) => remarks(call).join("; "), show: (call) => remarks(call).join("\n"), below: true });
-  return { caption: "Model calls of the final module", columns, rows: calls };
+  return { caption: data.view.old ? "Model calls of both modules" : "Model calls of the final module", columns, rows: calls };
 }
 
 /**

@@ -59,6 +59,7 @@ declare namespace lmc {
     plan?: BatchPlan | null;
     timeline?: MeasuredRun | null;
     comparison?: boolean;
+    old?: OldModule | null;
     redacted?: boolean;
     notices?: string[];
   }
@@ -135,6 +136,11 @@ declare namespace lmc {
     tool_count?: number;
     tools?: RunTool[];
     steps?: RunSteps | null;
+  }
+
+  interface OldModule {
+    program: ProgramView;
+    calls?: CallCost[];
   }
 
   interface OpNode {

@@ -820,11 +820,56 @@ def test_a_comparison(show: Show, tmp_path: Path) -> None:
         file.write_text(large(count))
     view = driver.view.compare(str(files[0]), str(files[1]))
     page = show(view)
+    old, new = view.old, view.program
+    assert old is not None
+    assert f"{old.program.ops} → {new.ops} ops" in page.locator("#summary").inner_text()
+    assert f"{old.program.ops} → {new.ops}" in page.locator("#selection").inner_text()
     page.evaluate(UNFOLD)
     assert page.evaluate("probe.marked()")["added"] == sorted(node.key for node in view.stages[1].added)
     assert "saved" not in page.locator("#selection").inner_text()
     page.click("#tab-ir")
     page.wait_for_selector("#ir-lines .line.added")
+
+
+COMPARED = """module @f {{
+  func @f(%t: !text) {{
+    %0 = lm.context : !ctx
+    %1 = lm.extend %0 ["{text}", %t] : !ctx
+{calls}    lm.return %1
+  }}
+}}
+"""
+
+
+def test_figures_of_both_modules(show: Show, tmp_path: Path) -> None:
+    """Calls that change, go and come have the figures of the module that they are in."""
+    call = '    %c{0}, %a{0} = lm.gen %1 {{id = "f/{0}", max_tokens = {1}}} : !ctx, !text\n'
+    files = [tmp_path / "old.lmir", tmp_path / "new.lmir"]
+    files[0].write_text(COMPARED.format(text="Some more text: ", calls=call.format("x", 8) + call.format("gone", 5)))
+    files[1].write_text(COMPARED.format(text="Text: ", calls=call.format("x", 9) + call.format("new", 3)))
+    view = driver.view.compare(str(files[0]), str(files[1]))
+    assert view.old is not None
+    page = show(view)
+    page.click("#tab-calls")
+    table = "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+    heads = page.locator("#table-calls th").all_inner_texts()
+    rows = {
+        row[0]: dict(zip(heads, row, strict=True)) for row in page.eval_on_selector_all("#table-calls tbody tr", table)
+    }
+    for before, calls in (("", view.calls), (", first", view.old.calls)):
+        known = {call.id: call for call in calls}
+        for name, row in rows.items():
+            found = known.get(name)
+            assert row[f"prompt tokens{before}"] == ("" if found is None else str(found.prompt.known))
+            assert row[f"output, at most{before}"] == ("" if found is None else str(found.output))
+    assert sorted(rows) == ["f/gone", "f/new", "f/x"]
+    page.click("#table-calls button.link >> text=f/x")
+    shown = page.locator("#selection").inner_text()
+    assert "8 tokens → 9 tokens" in shown
+    page.click("#tab-calls")
+    page.click("#table-calls button.link >> text=f/gone")
+    assert "5 tokens" in page.locator("#selection").inner_text()
+    assert axe(page) == []
 
 
 def test_without_workers_it_lays_out_in_pieces(show: Show, tmp_path: Path) -> None:
