@@ -12,6 +12,8 @@ const NEAR = 40;
 const BETWEEN = 8;
 /** The pixels across a graph that is printed. */
 const MOST_PRINTED = 3000;
+/** Titles of groups are drawn before all else. */
+const TITLES = 1e6;
 /** Edges at one end that are drawn faintly. */
 const MANY_EDGES = 12;
 
@@ -328,6 +330,16 @@ class Graph {
       const critical = isLast && !isOpen && keys.some((key) => data.critical.has(key));
       const lines = [...label.lines];
       if (isMarked && mark) lines[0] = `${MARK_SIGNS[mark]} ${lines[0]}`;
+      // The title of an open group stands at the left, where few edges come in, and before those.
+      const title = isOpen ? labels.width(lines[0], label.font, label.bold) + 8 : 0;
+      if (isOpen) {
+        elements.push({
+          group: "nodes",
+          data: { id: `t:${id}`, part: id, op: "", label: lines[0], width: title, height: 16, font: label.font, weight: "bold", fill: colour.fill, text: colour.text, line: colour.fill, thick: 0, dash: "solid", depth },
+          position: { x: spot.x - spot.width / 2 + 12 + title / 2, y: spot.y - spot.height / 2 + 12 },
+          classes: "title",
+        });
+      }
       elements.push({
         group: "nodes",
         data: {
@@ -335,11 +347,9 @@ class Graph {
           part: id,
           // Around a removed op stands the region that held it, which may be elsewhere by now.
           op: (part.kind === "op" || part.kind === "region") && session.partOf(part.key) === part && shown.has(part.key) ? part.key : "",
-          label: lines.join("\n"),
+          label: isOpen ? "" : lines.join("\n"),
           width: spot.width,
           height: spot.height,
-          // The title of an open group stands at the left, where no edge comes in.
-          titleShift: (labels.width(lines[0], label.font, label.bold) - spot.width) / 2 + 16,
           font: label.font,
           weight: label.bold ? "bold" : "normal",
           fill: colour.fill,
@@ -582,8 +592,9 @@ class Graph {
       },
       {
         selector: "node.open",
-        style: { "text-valign": "top", "text-margin-y": 20, "text-margin-x": "data(titleShift)", "background-opacity": 0.5, "z-index": 0 },
+        style: { "background-opacity": 0.5, "z-index": 0 },
       },
+      { selector: "node.title", style: { "z-index": TITLES } },
       { selector: "node.tool", style: { shape: "bottom-round-rectangle" } },
       { selector: "node.prefix", style: { shape: "barrel" } },
       { selector: "node.break", style: { shape: "cut-rectangle" } },

@@ -76,7 +76,7 @@ globalThis.probe = {
   /** The edges that run across a node, of those that are not drawn faintly, and the number of these. */
   crossings() {
     const { cy } = app.graph;
-    const boxes = cy.nodes(":visible").filter((node) => !node.hasClass("open"));
+    const boxes = cy.nodes(":visible").filter((node) => !node.hasClass("open") && !node.hasClass("title"));
     const places = boxes.map((node) => ({ node, ...node.position(), w: node.data("width") / 2 - 1, h: node.data("height") / 2 - 1 }));
     const edges = cy.edges().filter((edge) => !edge.hasClass("faint"));
     const isAcross = (edge) => {

@@ -131,6 +131,36 @@ def test_edges_run_beside_nodes(name: str, show: Show, tmp_path: Path) -> None:
     assert call["y2"] <= size["height"]
 
 
+def test_titles_of_groups_stand_before_edges(show: Show, tmp_path: Path) -> None:
+    """They are opaque, in the band above what the group holds, and a click on one is a click on its group."""
+    page = show(view_of("map_reduce", tmp_path))
+    page.evaluate(UNFOLD)
+    titles: list[dict[str, Any]] = page.evaluate("""() => {
+      const { cy } = app.graph;
+      const others = cy.elements().filter((one) => !one.hasClass("title"));
+      const highest = Math.max(...others.map((one) => one.numericStyle("z-index")));
+      return cy.nodes(".title").map((title) => ({
+        isAbove: title.numericStyle("z-index") > highest, opacity: title.numericStyle("background-opacity"),
+        label: title.data("label"), width: title.data("width"), part: title.data("part"),
+        words: app.graph.labels.width(title.data("label"), title.data("font"), true),
+        group: cy.getElementById(`p:${title.data("part")}`).data("label"), at: title.renderedPosition(),
+      }));
+    }""")
+    assert len(titles) == page.evaluate("app.graph.cy.nodes('.open').length") > 3
+    for title in titles:
+        assert (title["isAbove"], title["opacity"], title["group"]) == (True, 1, "")
+        assert title["label"].startswith("▾ ")
+        assert title["width"] >= title["words"]
+    boxes = {(box["part"], box["isOpen"]): box for box in page.evaluate("probe.boxes()")}
+    for part in (title["part"] for title in titles):
+        assert holds(boxes[part, True], boxes[part, False])
+    box = page.locator("#graph").bounding_box()
+    assert box is not None
+    first = next(each for each in titles if 0 < each["at"]["x"] < box["width"] and 0 < each["at"]["y"] < box["height"])
+    page.mouse.dblclick(box["x"] + first["at"]["x"], box["y"] + first["at"]["y"])
+    page.wait_for_function("(part) => !app.session.open.has(part)", arg=first["part"])
+
+
 @pytest.mark.parametrize(("scheme", "name"), list(AXE) if FULL else [("light", "broken"), ("dark", "judge")])
 def test_nothing_stands_in_the_way_of_anyone(name: str, scheme: str, show: Show, tmp_path: Path) -> None:
     """axe-core finds nothing, in any tab, with and without a selection, wide and at 200 % zoom."""
