@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from fastapi import APIRouter, Request
@@ -136,6 +136,8 @@ class Piece:
     top: int
     with_text: bool
     began: float
+    is_boundary: bool = False
+    """The first scored token is not the same in all prompts of the list."""
 
     def answer(self, model: Model, found: Generation, scores: Sequence[tuple[int, float | None]]) -> dict[str, Any]:
         """Return an answer as JSON data."""
@@ -171,13 +173,24 @@ class Piece:
         def entry(token_id: int, logprob: float | None) -> list[Any]:
             return [logprob, token_id, model.tokenizer.text_of(token_id) if self.with_text else None]
 
-        meta["input_token_logprobs"] = [entry(*each) for each in scores]
+        meta["input_token_logprobs"] = entries = [entry(*each) for each in scores]
+        if self.with_text and entries and self.start:
+            entries[0][2] = self._first_text(entries[0][2])
         meta["output_token_logprobs"] = [entry(each.token_id, each.logprob) for each in logprobs]
         if self.top:
             meta["output_top_logprobs"] = [
                 [entry(token_id, logprob) for token_id, logprob in each.top] for each in logprobs
             ]
         return meta
+
+    def _first_text(self, text: str) -> str:
+        """Return the text of the first scored token of a prompt, by which SGLang's frontend knows the end of its text.
+
+        It leaves a token out of the mean of a choice if its text ends with that of the token. Of a token that begins
+        within a character that is the rest. One that some choices replace is not left out for the others, whose means
+        would be over other places: so its text begins with U+0000.
+        """
+        return f"\0{text}" if self.is_boundary else text.rpartition("\ufffd")[2]
 
 
 async def _results(model: Model, pieces: Sequence[Piece]) -> list[dict[str, Any]]:
@@ -251,7 +264,16 @@ async def _pieces(model: Model, request: Request, body: GenerateRequest) -> list
         name = of("rid", body.rid, index) or uuid.uuid4().hex
         with_text = bool(body.return_text_in_logprobs)
         pieces.append(Piece(name, prompt, parameters, job, lane, start if scored else None, top, with_text, began))
-    return pieces
+    return [replace(piece, is_boundary=True) for piece in pieces] if _replace_a_token(pieces) else pieces
+
+
+def _replace_a_token(pieces: Sequence[Piece]) -> bool:
+    """Return True for prompts to be scored that are the same before their first scored token, and not at it."""
+    ends = [0 if piece.start is None or piece.job is not None else piece.start for piece in pieces]
+    if len(set(ends)) > 1 or not ends[0]:
+        return False
+    befores, withs = ({piece.prompt[: ends[0] + count] for piece in pieces} for count in (1, 2))
+    return len(befores) == 1 and len(withs) > 1
 
 
 async def _job(
