@@ -2,6 +2,12 @@
 
 python benchmarks/serving.py [--write] [--case batch] [--model words] [--repeats 3] [--rows 500]
 
+- requests: CPU time of the server for each of 1,000 requests on the toy engine, by 32 clients, whole and as streams.
+- throughput: 32 clients, of which each sends its next request when the last is answered; the same from the same prompts
+  with the engine in the process of the clients, on `lmc serve`, and on vLLM's server where `LMC_BENCH_VLLM` names its
+  interpreter (README.md). Sides take turns; each repeat has new prompts. Latencies are those of a second pass in
+  streams: the time to the first token, and the gaps between events with text.
+
 - batch: requests in groups that share a prefix, in random order, on a KV pool that holds few of the prefixes. The same
   requests as one batch file (upload and download included), and singly, by 32 clients of which each sends its next one
   when the last is answered. Both are on one server, in turns, each from an empty cache. `cached` are prompt tokens that
@@ -14,22 +20,32 @@ python benchmarks/serving.py [--write] [--case batch] [--model words] [--repeats
 import argparse
 import asyncio
 import json
+import os
 import random
 import re
 import shlex
+import signal
+import socket
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from lmc.driver.targets.openmp import SLEEPING_THREADS
+
+os.environ |= SLEEPING_THREADS  # before torch loads
+
+import httpx2
 import openai
 
-from benchmarks.engine import FOLDER
+from benchmarks.engine import CASES as SHAPES
+from benchmarks.engine import FOLDER, Case
 from benchmarks.peers.shapes import words
 from benchmarks.results import machine, processor, table, write_section
 from benchmarks.runners import versions
@@ -197,7 +213,267 @@ def batch_table(model: str, rows: int, runs: dict[str, list[Measured]]) -> str:
     return head + table(["requests", "prompt tokens", "cached", "seconds", "CPU"], cells)
 
 
-CASES: dict[str, Callable[[str, int, int], str]] = {"batch": batch_case}
+Send = Callable[[Sequence[int], int], Awaitable[str]]
+"""Asks for so many tokens after a prompt; gives their text."""
+
+
+@dataclass
+class Latencies:
+    """Seconds to the first token of each request, and between events with text."""
+
+    first: list[float] = field(default_factory=list[float])
+    gaps: list[float] = field(default_factory=list[float])
+
+
+@dataclass
+class Endpoint:
+    """A completions endpoint of OpenAI's protocol. `extra` are parameters beyond that protocol."""
+
+    url: str
+    model: str
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def body(self, prompt: Sequence[int], tokens: int, *, stream: bool) -> dict[str, Any]:
+        """Return the body of a request for exactly so many tokens."""
+        body = {"model": self.model, "prompt": list(prompt), "max_tokens": tokens, "min_tokens": tokens}
+        return {**body, "temperature": 0, "stream": stream, **self.extra}
+
+    async def whole(self, client: httpx2.AsyncClient, prompt: Sequence[int], tokens: int) -> str:
+        """Return the text of a whole answer."""
+        answer = await client.post(f"{self.url}/v1/completions", json=self.body(prompt, tokens, stream=False))
+        found = answer.raise_for_status().json()
+        assert found["usage"]["completion_tokens"] == tokens
+        return found["choices"][0]["text"]
+
+    async def streamed(
+        self, client: httpx2.AsyncClient, prompt: Sequence[int], tokens: int, latencies: Latencies
+    ) -> str:
+        """Return the text of a stream, and note its latencies."""
+        text, last, is_first = "", time.perf_counter(), True
+        body = self.body(prompt, tokens, stream=True)
+        async with client.stream("POST", f"{self.url}/v1/completions", json=body) as answer:
+            answer.raise_for_status()
+            async for line in answer.aiter_lines():
+                if not line.startswith("data: {"):
+                    continue
+                choices = json.loads(line[6:])["choices"]
+                if choices and choices[0]["text"]:
+                    now = time.perf_counter()
+                    (latencies.first if is_first else latencies.gaps).append(now - last)
+                    last, is_first = now, False
+                    text += choices[0]["text"]
+        return text
+
+
+@contextmanager
+def vllm_serving(interpreter: str, folder: Path, dtype: str) -> Generator[tuple[Endpoint, int]]:
+    """Run vLLM's server on a free port, both cores, prefix cache on; gives it and its process group."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    threads = os.cpu_count() or 1
+    environment = {
+        **os.environ,
+        "VLLM_CPU_KVCACHE_SPACE": "2",
+        "VLLM_CPU_OMP_THREADS_BIND": f"0-{threads - 1}",
+        "VLLM_LOGGING_LEVEL": "ERROR",
+    }
+    options = ["--model", str(folder), "--dtype", dtype, "--host", "127.0.0.1", "--port", str(port), "--seed", "0"]
+    options += ["--enable-prefix-caching", "--max-model-len", "4096", "--max-num-seqs", "512"]
+    command = [interpreter, "-m", "vllm.entrypoints.openai.api_server", *options]
+    log = FOLDER / "serving_vllm.log"
+    with (
+        log.open("w", encoding="utf-8") as errors,
+        subprocess.Popen(
+            command, stdout=errors, stderr=errors, env=environment, start_new_session=True, stdin=subprocess.DEVNULL
+        ) as process,
+    ):
+        try:
+            endpoint = Endpoint(f"http://127.0.0.1:{port}", str(folder), {"ignore_eos": True})
+            while process.poll() is None:
+                try:
+                    if httpx2.get(f"{endpoint.url}/health").status_code == 200:
+                        break
+                except httpx2.TransportError:
+                    time.sleep(0.2)
+            if process.poll() is not None:
+                raise SystemExit(log.read_text(encoding="utf-8")[-3000:])
+            yield endpoint, process.pid
+        finally:
+            os.killpg(process.pid, signal.SIGCONT)
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+async def closed_loop(prompts: Sequence[Sequence[int]], tokens: int, send: Send) -> tuple[float, list[str]]:
+    """Send requests by clients that wait for their answers; gives the seconds and the texts."""
+    waiting, texts = iter(range(len(prompts))), [""] * len(prompts)
+
+    async def client() -> None:
+        for row in waiting:
+            texts[row] = await send(prompts[row], tokens)
+
+    started = time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(CLIENTS)))
+    return time.perf_counter() - started, texts
+
+
+def served(
+    endpoint: Endpoint, prompts: Sequence[Sequence[int]], tokens: int, latencies: Latencies | None = None
+) -> Any:
+    """Run the clients against a server: whole answers, or streams where latencies are wanted."""
+
+    async def run() -> tuple[float, list[str]]:
+        limits = httpx2.Limits(max_connections=CLIENTS)
+        async with httpx2.AsyncClient(timeout=SECONDS, limits=limits) as client:
+
+            def send(prompt: Sequence[int], tokens: int) -> Awaitable[str]:
+                if latencies is None:
+                    return endpoint.whole(client, prompt, tokens)
+                return endpoint.streamed(client, prompt, tokens, latencies)
+
+            return await closed_loop(prompts, tokens, send)
+
+    return asyncio.run(run())
+
+
+def directly(engine: Any, prompts: Sequence[Sequence[int]], tokens: int) -> tuple[float, list[str]]:
+    """Run the clients against the engine in this process."""
+    from lmc.ir.engine.protocol import Request, SamplingParams
+
+    sampling = SamplingParams(max_tokens=tokens, min_tokens=tokens)
+
+    async def send(prompt: Sequence[int], tokens: int) -> str:
+        del tokens
+        return (await asyncio.wrap_future(engine.submit(Request(tuple(prompt), sampling)).future)).text
+
+    return asyncio.run(closed_loop(prompts, tokens, send))
+
+
+POOL = 40_000
+"""Tokens, as many as vLLM's 2 GiB hold in float32."""
+ENGINE, OURS, THEIRS = "engine, in process", "lmc serve", "vLLM's server"
+REQUESTS = 2 * CLIENTS
+
+
+@dataclass
+class Side:
+    """What was measured of one side of the throughput case."""
+
+    seconds: list[float] = field(default_factory=list[float])
+    latencies: Latencies = field(default_factory=Latencies)
+    texts: list[list[str]] = field(default_factory=list[list[str]])
+
+
+def throughput_case(model: str, rows: int, repeats: int) -> str:
+    """Compare the server with its engine, and with vLLM's."""
+    del rows
+    from lmc.runtime.local import load_local_engine
+
+    make, dtype = MODELS[model]
+    folder = make(FOLDER / {"words": "words", "small": "agents"}[model])
+    interpreter = os.environ.get("LMC_BENCH_VLLM")
+    text = ""
+    with ExitStack() as stack:
+        engine: Any = load_local_engine(folder, dtype=dtype, kv_tokens=POOL)  # pyright: ignore[reportArgumentType]
+        stack.callback(engine.close)
+        server = stack.enter_context(serving("--model", f"local:{folder}", "--dtype", dtype, "--kv-tokens", str(POOL)))
+        endpoints = {OURS: Endpoint(server.url, server.model)}
+        groups: dict[str, int] = {}
+        if interpreter is not None:
+            endpoints[THEIRS], groups[THEIRS] = stack.enter_context(vllm_serving(interpreter, folder, dtype))
+        for name in ("shared", "private"):
+            shape = SHAPES[name]
+            sides = {side: Side() for side in (ENGINE, *endpoints)}
+            for repeat in range(-1, repeats):  # the first one warms up
+                for side, found in sides.items():
+                    for other, group in groups.items():
+                        os.killpg(group, signal.SIGCONT if other == side else signal.SIGSTOP)
+                    prompts = Case(REQUESTS, shape.shared, shape.own).batch(f"serving {name} {repeat}")
+                    latencies = Latencies()
+                    if side == ENGINE:
+                        seconds, texts = directly(engine, prompts, shape.new)
+                    else:
+                        seconds, texts = served(endpoints[side], prompts, shape.new)
+                        more = Case(REQUESTS, shape.shared, shape.own).batch(f"serving streams {name} {repeat}")
+                        served(endpoints[side], more, shape.new, latencies)
+                    if repeat < 0:
+                        continue
+                    found.seconds.append(seconds)
+                    found.texts.append(texts)
+                    found.latencies.first += latencies.first
+                    found.latencies.gaps += latencies.gaps
+            text += throughput_table(name, shape, model, sides) + "\n"
+    return text
+
+
+def throughput_table(name: str, shape: Case, model: str, sides: dict[str, Side]) -> str:
+    """Return tokens per second and latencies of all sides as a table."""
+    cells: list[list[str]] = []
+    ours = sides[OURS]
+    for side, found in sides.items():
+        ratio = statistics.median(other / own for own, other in zip(ours.seconds, found.seconds, strict=True))
+        rate = statistics.median(REQUESTS * shape.new / each for each in found.seconds)
+        first, gaps = found.latencies.first, found.latencies.gaps
+        shown = [
+            f"{1000 * each:,.0f}" for each in ((*_percentiles(first), _percentiles(gaps)[1]) if first and gaps else ())
+        ]
+        same = sum(map(str.__eq__, chain(*ours.texts), chain(*found.texts)))
+        cells.append([side, f"{rate:,.0f}", f"{ratio:.2f}", *(shown or ["", "", ""]), str(same)])
+    head = (
+        f"throughput, {name}: {REQUESTS} requests by {CLIENTS} clients, {shape.shared} shared and {shape.own} own"
+        f" tokens, {shape.new} generated; model `{model}`. Medians of {len(ours.seconds)}; the ratio is that of lmc"
+        " serve to the side of the row, in the same repeat. Latencies in ms, of streams.\n\n"
+    )
+    columns = ["side", "tokens/s", "ratio", "first token p50", "p99", "gap p99", "equal texts"]
+    return head + table(columns, cells)
+
+
+def _percentiles(values: Sequence[float]) -> tuple[float, float]:
+    """Return the median and the 99th percentile."""
+    ordered = sorted(values)
+    return statistics.median(ordered), ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
+
+
+def requests_case(model: str, rows: int, repeats: int) -> str:
+    """Measure the CPU time of the server for a request; the toy engine takes about 0.1 ms of it."""
+    del model, rows
+    count = 1000
+
+    async def run(url: str, *, stream: bool) -> None:
+        waiting = iter(range(count))
+        async with httpx2.AsyncClient(timeout=SECONDS, limits=httpx2.Limits(max_connections=CLIENTS)) as client:
+
+            async def send() -> None:
+                for row in waiting:
+                    talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"Question {row}?"}]
+                    body = {"model": "toy", "messages": talk, "max_tokens": 16, "temperature": 0, "stream": stream}
+                    (await client.post(f"{url}/v1/chat/completions", json=body)).raise_for_status()
+
+            await asyncio.gather(*(send() for _ in range(CLIENTS)))
+
+    found: dict[bool, list[float]] = {False: [], True: []}
+    with serving("--model", "toy") as server:
+        for repeat in range(-1, repeats):
+            for stream, seconds in found.items():
+                before = server.cpu_seconds
+                asyncio.run(run(server.url, stream=stream))
+                if repeat >= 0:
+                    seconds.append(server.cpu_seconds - before)
+    cells = [
+        ["streams" if stream else "whole answers", f"{1000 * statistics.median(seconds) / count:.2f}"]
+        for stream, seconds in found.items()
+    ]
+    head = (
+        f"requests: {count:,} chat completions of 16 tokens on the toy engine, {CLIENTS} clients; the limit is 1.5 ms"
+    )
+    return f"{head}. Medians of {repeats}.\n\n" + table(["answers", "CPU ms per request"], cells)
+
+
+CASES: dict[str, Callable[[str, int, int], str]] = {
+    "requests": requests_case,
+    "throughput": throughput_case,
+    "batch": batch_case,
+}
 
 
 def main() -> None:

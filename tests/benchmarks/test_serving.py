@@ -3,7 +3,9 @@
 import asyncio
 
 from benchmarks import serving
+from benchmarks.engine import CASES as SHAPES
 from benchmarks.serving import GROUP, PREFIX, SIDES, Measured, prompts_of
+from lmc.ir.engine.toy import ToyEngine
 
 
 def test_prompts_of_a_group_share_a_prefix_and_are_mixed():
@@ -36,3 +38,28 @@ def test_the_table_has_medians_and_says_how_many_texts_are_equal():
     assert "Equal texts in all runs: 1 of 2." in text
     assert "| one | 1,000 | 880 (88%) | 3.0 | 1.2 |" in text
     assert "| other | 1,000 | 100 (10%) | 8.0 | 3.0 |" in text
+
+
+def test_whole_answers_streams_and_the_engine_give_the_same():
+    engine, prompts = ToyEngine(), [[65 + row, 66, 67] for row in range(40)]
+    with serving.serving("--model", "toy") as server:
+        endpoint, latencies = serving.Endpoint(server.url, server.model), serving.Latencies()
+        _, whole = serving.served(endpoint, prompts, 6)
+        _, streamed = serving.served(endpoint, prompts, 6, latencies)
+    assert serving.directly(engine, prompts, 6)[1] == whole == streamed
+    assert len(latencies.first) == 40
+    assert len(latencies.gaps) > 40
+    assert min(latencies.first) > 0
+
+
+def test_the_table_of_throughput_has_ratios_within_repeats():
+    sides = {
+        serving.ENGINE: serving.Side([9.0, 10.0], texts=[["a"], ["b"]]),
+        serving.OURS: serving.Side([10.0, 10.0], serving.Latencies([0.1, 0.3], [0.02]), [["a"], ["b"]]),
+        serving.THEIRS: serving.Side([15.0, 20.0], serving.Latencies([0.5], [0.04]), [["a"], ["c"]]),
+    }
+    text = serving.throughput_table("shared", SHAPES["shared"], "words", sides)
+    tokens = serving.REQUESTS * SHAPES["shared"].new
+    assert f"| engine, in process | {(tokens / 9 + tokens / 10) / 2:,.0f} | 0.95 |  |  |  | 2 |" in text
+    assert f"| lmc serve | {tokens / 10:,.0f} | 1.00 | 200 | 300 | 20 | 2 |" in text
+    assert "| 1.75 | 500 | 500 | 40 | 1 |" in text
