@@ -304,7 +304,9 @@ class PromptNode(_Model):
     ``parent`` is an index in ``BatchPlan.prompts``; None: prompts begin here. The part has ``tokens``, and ``requests``
     prompts hold it. Each of these tokens is ``computed`` or ``cached`` (found in the cache) for each of the prompts;
     ``recomputed`` are those of the computed ones that had been computed or generated before, and were evicted since or
-    needed for the logits of a prompt's last token. ``generated`` are tokens of the part that are an answer.
+    needed for the logits of a prompt's last token. ``evicted`` are tokens that were evicted, each as often as it was;
+    answers that no prompt takes up are evicted, too, and in no part. ``generated`` are tokens of the part that are an
+    answer.
     ``ends`` counts the requests whose prompts end here, by the key of the call. ``folded`` is the number of parts that
     the node stands for, beside its own: then ``tokens`` is their sum. ``measured`` is the same of a run. Prompts of a
     run may be longer or shorter than planned, so its parts are estimates: only those that an earlier request began are
@@ -318,6 +320,7 @@ class PromptNode(_Model):
     computed: int = 0
     cached: int = 0
     recomputed: int = 0
+    evicted: int = 0
     generated: int = 0
     ends: dict[str, int] = {}
     folded: int = 0

@@ -1,10 +1,11 @@
 """Traces for tests of the simulator, and a little model of what it should find."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 
 from hypothesis import strategies as st
 
+from lmc.cache.simulation.recording import Timeline
 from lmc.cache.simulation.simulator import Simulation
 from lmc.cache.trace import TraceRequest, read_trace
 
@@ -42,13 +43,16 @@ def run(simulation: Simulation) -> None:
     raise AssertionError("the requests do not end")
 
 
-def one_at_a_time(requests: list[TraceRequest], pool: int) -> tuple[int, int]:
+def one_at_a_time(requests: list[TraceRequest], pool: int) -> tuple[int, Counter[Prefix]]:
     """Hits and evicted tokens of requests that run alone, as they come, with least recently used tokens evicted.
+
+    A token is the last one of a prefix.
 
     The cache is no tree here: it is a set of prefixes, each with the time it was used last.
     """
     used: dict[Prefix, int] = {}
-    hits = evicted = 0
+    hits = 0
+    evicted: Counter[Prefix] = Counter()
     queue = deque(each for each in requests if not each.after)
     done: set[str | int] = set()
     for now in range(len(requests)):
@@ -61,12 +65,21 @@ def one_at_a_time(requests: list[TraceRequest], pool: int) -> tuple[int, int]:
         used.update(dict.fromkeys(found, now))
         # What it generates may be cached already, but it gets pages of its own for that until it has computed it.
         while len(used) + len(whole) - len(found) > pool:
-            del used[_victim(used, keep=set(found))]
-            evicted += 1
+            victim = _victim(used, keep=set(found))
+            del used[victim]
+            evicted[victim] += 1
         used.update(dict.fromkeys(prefixes, now))
         done.add(request.id)
         queue.extend(each for each in requests if request.id in each.after and done.issuperset(each.after))
     return hits, evicted
+
+
+def evicted_of(timeline: Timeline) -> Counter[Prefix]:
+    """The tokens that a simulation evicted, each as the last one of a prefix."""
+    found: Counter[Prefix] = Counter()
+    for each in timeline.evicted:
+        found.update((*each.prefix[: end + 1].tolist(),) for end in range(each.kept, each.prefix.size))
+    return found
 
 
 def _victim(used: dict[Prefix, int], keep: set[Prefix]) -> Prefix:

@@ -11,7 +11,7 @@ from lmc.cache.simulation.report import CostModel, Report
 from lmc.cache.simulation.simulator import OPTIMAL, POLICIES, Simulation, simulate
 from lmc.cache.trace import TraceRequest
 from lmc.ir.errors import InputError, Location
-from tests.cache.simulations import at_most, one_at_a_time, run, trace_of, traces
+from tests.cache.simulations import at_most, evicted_of, one_at_a_time, run, trace_of, traces
 
 EXAMPLES = 2000 if os.environ.get("LMC_TEST_FULL") == "1" else 60
 
@@ -162,7 +162,9 @@ def test_one_at_a_time_finds_what_a_set_of_prefixes_holds(
 ) -> None:
     pool = longest(requests) + room
     report = served(requests, pool, prefill_tokens=prefill_tokens)
-    assert (report.hit_tokens, report.evicted_tokens) == one_at_a_time(requests, pool)
+    evicted = evicted_of(report.timeline)
+    assert (report.hit_tokens, evicted) == one_at_a_time(requests, pool)
+    assert report.evicted_tokens == evicted.total()
 
 
 @settings(max_examples=EXAMPLES)
@@ -194,6 +196,9 @@ def test_every_request_ends_and_nothing_is_lost(
     assert report.preemptions or report.rows == needed
     assert simulation.memory.radix.pinned_tokens == 0
     assert simulation.memory.pool.used_count == simulation.memory.radix.total_tokens
+    evicted = evicted_of(report.timeline)
+    assert report.evicted_tokens == evicted.total()
+    assert {*evicted} <= {tokens[: end + 1] for tokens in last for end in range(len(tokens))}
 
 
 @settings(max_examples=EXAMPLES)

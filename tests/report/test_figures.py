@@ -73,6 +73,9 @@ def check_plan(view: CompiledView, case: Case, kv_tokens: int, batch: int, tmp_p
     assert sum(sum(node.ends.values()) for node in plan.prompts) == total.requests
     assert all(node.computed + node.cached == node.requests * node.tokens for node in plan.prompts if not node.folded)
     assert all(0 <= node.recomputed <= node.computed for node in plan.prompts)
+    prefixes = {each.tokens[: end + 1].tobytes() for each in schedule.requests() for end in range(each.tokens.size)}
+    tokens = [each.prefix[: end + 1] for each in report.timeline.evicted for end in range(each.kept, each.prefix.size)]
+    assert sum(node.evicted for node in plan.prompts) == sum(each.tobytes() in prefixes for each in tokens)
     assert len(plan.requests) == total.requests
     for request in plan.requests:
         path = list(path_to(view, request.prefix))
@@ -101,7 +104,8 @@ def test_a_small_pool_evicts(name: str, tmp_path: Path) -> None:
         assert view.plan.kv_tokens == room
     tight = case.view(kv_tokens=largest, batch=1).plan
     assert tight is not None
-    assert tight.evicted_tokens > 0 or name != "judge"
+    assert tight.evicted_tokens > 0
+    assert any(node.evicted for node in tight.prompts)
 
 
 def test_the_summary_is_that_of_compile(case: Case) -> None:

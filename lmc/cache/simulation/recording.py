@@ -1,4 +1,4 @@
-"""The cache use of requests over time, for upper bounds, and a `SequenceMemory` that records it."""
+"""The cache use of requests over time, for upper bounds and views, and a `SequenceMemory` that records it."""
 
 from collections.abc import Sequence as Sequences
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from lmc.cache.eviction import Eviction
 from lmc.cache.memory import SequenceMemory
-from lmc.cache.node import Tokens, path_to_root
+from lmc.cache.node import RadixNode, Tokens, path_to_root, whole_path
+from lmc.cache.pool import PagePool
+from lmc.cache.radix import RadixCache
 from lmc.cache.sequence import Sequence
 
 
@@ -34,16 +36,26 @@ class Use:
     cached: int
 
 
+@dataclass(slots=True, eq=False)
+class Evicted:
+    """Tokens that were evicted: those of a prefix in the tree after the first `kept`."""
+
+    prefix: Tokens
+    kept: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline:
     """Uses by their start, over events `0 … n-1`: each is the start or end of one use, so `n` is twice their number.
 
     `pages_in_use[t]` is the most pages (each counted once) that running requests held at any moment from event `t` to
-    just before event `t + 1`, int64. All others are free, or there for the cache to keep what it wants.
+    just before event `t + 1`, int64. All others are free, or there for the cache to keep what it wants. A token is in
+    `evicted` each time that it was.
     """
 
     uses: tuple[Use, ...]
     pages_in_use: NDArray[np.int64]
+    evicted: tuple[Evicted, ...] = ()
 
 
 class _Admission(NamedTuple):
@@ -54,11 +66,29 @@ class _Admission(NamedTuple):
     readmitted: bool
 
 
+class _RecordingCache(RadixCache):
+    """Keeps for each node that was cut the prefix that ended there, and how much of it is left."""
+
+    def __init__(self, pool: PagePool, eviction: Eviction) -> None:
+        super().__init__(pool, eviction)
+        self.cut: dict[RadixNode, Evicted] = {}
+
+    def _cut_tail(self, node: RadixNode, count: int) -> int:
+        cut = self.cut.get(node)
+        if cut is None:
+            prefix, _ = whole_path(node)
+            cut = self.cut[node] = Evicted(prefix, prefix.size)
+        freed = super()._cut_tail(node, count)
+        cut.kept -= freed
+        return freed
+
+
 class RecordingMemory(SequenceMemory):
     """Decides nothing of its own: what a scheduler does with it is what it would do without the record."""
 
     def __init__(self, num_pages: int, *, scratch_page: int, eviction: Eviction | None = None) -> None:
         super().__init__(num_pages, scratch_page=scratch_page, eviction=eviction)
+        self._recorded = self.radix = _RecordingCache(self.pool, self.radix.eviction)
         self._admissions: dict[Sequence, _Admission] = {}
         self._uses: list[Use] = []
         self._pages_in_use: list[int] = []
@@ -100,7 +130,8 @@ class RecordingMemory(SequenceMemory):
     def timeline(self) -> Timeline:
         """Return the recorded timeline, once nothing runs any more."""
         uses = sorted(self._uses, key=lambda use: use.start)
-        return Timeline(tuple(uses), np.array(self._pages_in_use, dtype=np.int64))
+        pages_in_use = np.array(self._pages_in_use, dtype=np.int64)
+        return Timeline(tuple(uses), pages_in_use, tuple(self._recorded.cut.values()))
 
     def _in_use(self) -> int:
         return self.pool.num_pages - self.available

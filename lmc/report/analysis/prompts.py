@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +45,8 @@ class _Part:
 
     ``cached_whole`` counts the prompts of the parts below, and of this one, that find all of it in the cache;
     ``computed`` and ``cached`` are the tokens of those that do not. ``least`` is the first token that one computes.
-    ``parts``, ``weight`` and ``first`` are of the subtree: its size, its tokens in prompts, its first request.
-    ``run`` has its tokens in a run, once a request has begun it there.
+    ``evicted`` counts each token as often as it was evicted. ``parts``, ``weight`` and ``first`` are of the subtree:
+    its size, its tokens in prompts, its first request. ``run`` has the tokens in a run, once a request has begun it.
     """
 
     parent: _Part | None
@@ -57,6 +59,7 @@ class _Part:
     computed: int = 0
     cached: int = 0
     least: int | None = None
+    evicted: int = 0
     is_answer: bool = False
     parts: int = 1
     weight: int = 0
@@ -118,7 +121,7 @@ def prompt_tree(
     first ones, so of each part of the tree a prompt finds all, a beginning, or nothing. What several calls generate is
     never equal, so an answer is at most once in the tree. Time and memory are linear in the tokens, but for sorting.
     """
-    root, ends = _radix_tree(batch)
+    root, ends, found = _radix_tree(batch)
     for position, (request, served) in enumerate(zip(batch.requests, batch.report.served, strict=True)):
         end, answered = ends[2 * position], ends[2 * position + 1]
         part = answered
@@ -136,6 +139,10 @@ def prompt_tree(
             part = part.parent
         part.cached_whole += 1
         assert request.tokens.size == end.end
+    for each in batch.report.timeline.evicted:
+        _, part = found[bisect_left(found, _key(each.prefix), key=itemgetter(0))]
+        for above in _path(part):
+            above.evicted += max(min(above.end, each.prefix.size) - max(above.start, each.kept), 0)
     _sum_up(root)
     in_order = [(use, position) for position, each in (uses or {}).items() for use in each]
     in_order.sort(key=lambda entry: (entry[0].admitted, entry[0].cached, entry[1]))
@@ -228,17 +235,26 @@ def _bounds(path: Sequence[_Part], use: PromptUse, spans: Sequence[Span]) -> NDA
     return np.array([*ends[:reached], use.tokens])
 
 
-def _radix_tree(batch: Batch) -> tuple[_Part, list[_Part]]:
-    """Return the tree, and for each request the parts at which its prompt ends, and what it leaves in the cache."""
+def _key(tokens: Tokens) -> bytes:
+    """Return bytes that sort as the tokens do."""
+    return (tokens.astype(np.int64) + 2**31).astype(">u4").tobytes()
+
+
+def _radix_tree(batch: Batch) -> tuple[_Part, list[_Part], list[tuple[bytes, _Part]]]:
+    """Return the tree, and for each request the parts at which its prompt ends, and what it leaves in the cache.
+
+    These parts come once more, sorted by the keys of their sequences.
+    """
     sequences: list[Tokens] = []
     for request in batch.requests:
         sequences += [request.tokens, np.concatenate([request.tokens, request.generated[:-1]])]
-    sorts = [(each.astype(np.int64) + 2**31).astype(">u4").tobytes() for each in sequences]
+    sorts = [_key(each) for each in sequences]
+    order = sorted(range(len(sequences)), key=sorts.__getitem__)
     root = _Part(None, 0, 0)
     ends = [root] * len(sequences)
     path = [root]
     before: Tokens | None = None
-    for index in sorted(range(len(sequences)), key=sorts.__getitem__):
+    for index in order:
         tokens = sequences[index]
         shared = 0 if before is None else common_prefix_length(before, tokens)
         before = tokens
@@ -255,7 +271,7 @@ def _radix_tree(batch: Batch) -> tuple[_Part, list[_Part]]:
             path[-1].children.append(part)
             path.append(part)
         ends[index] = path[-1]
-    return root, ends
+    return root, ends, [(sorts[index], ends[index]) for index in order]
 
 
 def _sum_up(root: _Part) -> None:
@@ -345,6 +361,7 @@ def _node(
         computed=sum(part.computed for part in parts),
         cached=sum(part.cached for part in parts),
         recomputed=sum(map(_recomputed, parts)),
+        evicted=sum(part.evicted for part in parts),
         generated=sum(part.length for part in parts if part.is_answer),
         ends=dict(calls),
         folded=len(parts) - 1,

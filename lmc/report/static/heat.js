@@ -168,6 +168,7 @@ class Heat {
         makeSvg("rect", { x, y, width, height }),
       );
       if ((this.isMeasured ? node.measured?.recomputed : node.recomputed) ?? 0) group.append(makeSvg("rect", { x, y, width, height, class: "recomputed", fill: "url(#hatch)" }));
+      if (node.evicted && !this.isMeasured) group.append(makeSvg("rect", { x, y, width, height: 3, class: "evicted" }));
       if (node.generated) group.append(makeSvg("rect", { x, y: y + height - 4, width, height: 4, class: "answer" }));
       if (width > 60) {
         const words = this.wordsOf(index);
@@ -182,9 +183,11 @@ class Heat {
     const legend = [];
     for (let step = 0; step < STEPS; step++) legend.push(make("span", { class: `swatch step-${step}` }));
     const { prompts } = plan;
+    const isAgain = prompts.some((node) => (this.isMeasured ? node.measured?.recomputed : node.recomputed) ?? 0);
     byId("heat-legend").replaceChildren(
       "never found in the cache ", ...legend, " most often",
-      ...(prompts.some((node) => node.recomputed || node.measured?.recomputed) ? ["; ", make("span", { class: "swatch hatched" }), " computed again"] : []),
+      ...(!this.isMeasured && prompts.some((node) => node.evicted) ? ["; ", make("span", { class: "swatch evicted" }), " evicted"] : []),
+      ...(isAgain ? ["; ", make("span", { class: "swatch hatched" }), " computed again"] : []),
       ...(prompts.some((node) => node.generated) ? ["; ", make("span", { class: "swatch answer" }), " generated text"] : []),
     );
     this.mark();
@@ -209,6 +212,7 @@ class Heat {
       `${number(node.computed ?? 0)} computed`,
       `${number(node.cached ?? 0)} found in the cache`,
     ];
+    if (node.evicted) parts.push(`${number(node.evicted)} evicted`);
     if (node.recomputed) parts.push(`${number(node.recomputed)} of the computed ones for another time`);
     if (node.generated) parts.push(`${number(node.generated)} of its tokens are generated`);
     if (node.measured) parts.push(`measured: ${number(node.measured.computed ?? 0)} computed, ${number(node.measured.cached ?? 0)} found in the cache`);
@@ -236,6 +240,7 @@ class Heat {
         ["prompts that hold it", number(node.requests)],
         ["computed", number(node.computed ?? 0)],
         ["found in the cache", number(node.cached ?? 0)],
+        ["evicted", node.evicted ? number(node.evicted) : ""],
         ["computed again", node.recomputed ? number(node.recomputed) : ""],
         ["generated", node.generated ? number(node.generated) : ""],
         ["measured: computed", node.measured ? number(node.measured.computed ?? 0) : ""],

@@ -222,6 +222,7 @@ declare namespace lmc {
     computed?: number;
     cached?: number;
     recomputed?: number;
+    evicted?: number;
     generated?: number;
     ends?: Record<string, number>;
     folded?: number;

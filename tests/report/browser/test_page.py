@@ -736,18 +736,31 @@ def test_rows_of_low_lanes_have_their_names(show: Show, tmp_path: Path) -> None:
     assert "not compared" in page.locator("#timeline-detail").inner_text()
 
 
-def test_generated_texts_are_marked(show: Show, tmp_path: Path) -> None:
-    view = view_of("self_refine", tmp_path)
-    page = show(view)
-    page.click("#tab-heat")
-    assert view.plan is not None
-    want = [index for index, node in enumerate(view.plan.prompts) if node.generated]
-    assert want
-    marked = page.eval_on_selector_all(
-        "#heat .answer", "(all) => all.map((one) => Number(one.parentNode.dataset.index))"
-    )
-    assert marked == want
-    assert "generated text" in page.locator("#heat-legend").inner_text()
+def test_generated_evicted_and_recomputed_tokens_are_marked(show: Show, tmp_path: Path) -> None:
+    seen: set[str] = set()
+    case = Case.of("debate", tmp_path)
+    most = max(request.cached_length for request in case.schedule().requests())
+    for view in (view_of("self_refine", tmp_path), case.view(kv_tokens=most, batch=2)):
+        page = show(view)
+        page.click("#tab-heat")
+        assert view.plan is not None
+        legend = page.locator("#heat-legend").inner_text()
+        for name, mark, words in (
+            ("generated", "answer", "generated text"),
+            ("evicted", "evicted", "evicted"),
+            ("recomputed", "recomputed", "computed again"),
+        ):
+            want = [index for index, node in enumerate(view.plan.prompts) if getattr(node, name)]
+            seen |= {name} if want else set()
+            marked = page.eval_on_selector_all(
+                f"#heat .{mark}", "(all) => all.map((one) => Number(one.parentNode.dataset.index))"
+            )
+            assert marked == want
+            assert (words in legend) == bool(want)
+        labels = page.locator("#heat [role=treeitem]").evaluate_all("(all) => all.map((one) => one.ariaLabel)")
+        for node, label in zip(view.plan.prompts, labels, strict=True):
+            assert (f", {node.evicted:,} evicted" in label) == bool(node.evicted)
+    assert seen == {"generated", "evicted", "recomputed"}
 
 
 @pytest.mark.parametrize("count", [10, 500, 5_000] if FULL else [10, 500])
