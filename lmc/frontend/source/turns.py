@@ -45,7 +45,7 @@ def warn_of_joined_answers(node: ast.AST, function: FunctionType) -> None:
 
 
 def _imported(node: ast.AST) -> dict[str, Any]:
-    """The names that a function imports, with their objects as far as they are loaded."""
+    """The names that a function imports, with their objects, None where they are not loaded yet."""
     found: dict[str, Any] = {}
     for part in ast.walk(node):
         match part:

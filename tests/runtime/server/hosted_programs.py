@@ -56,6 +56,15 @@ def failing(s, how: str):
     return s.gen("z", max_tokens=int(how))
 
 
+@lmc.jit
+def quoting(s, texts: dict[str, str]):
+    s += lmc.system(texts["system"])
+    s += lmc.user(f"{texts['user']}")
+    s += lmc.assistant(texts["assistant"])
+    s += lmc.user("x")
+    return s.gen("answer", max_tokens=12)
+
+
 @lmc.tool
 def rest(seconds: float) -> str:
     time.sleep(seconds)

@@ -16,10 +16,11 @@ from lmc.driver import Options, Runner, result_row
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 from tests.runtime.server import hosted_programs
+from tests.runtime.server.hostile_texts import HOSTILE_TEXTS, prompt_of_turns
 from tests.runtime.server.servers import SECONDS, Served, served
 
 OWN = "tests/runtime/server/hosted_programs.py"
-NAMES = ("summarize", "branches", "failing", "slow")
+NAMES = ("summarize", "branches", "failing", "quoting", "slow")
 EXAMPLE_FILES = ("judge", "extract", "react", "debate", "chat")
 
 
@@ -73,6 +74,18 @@ def test_a_program_has_its_own_seed_unless_the_request_has_one(hosting: Served):
 
     assert value("") == value("?seed=5") == hosted_programs.branches.on("toy").run("cats").value
     assert value("?seed=6") != value("")
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
+def test_special_tokens_in_arguments_are_text(hosting: Served, text: str):
+    prompt = prompt_of_turns("toy", text)
+    body = {"model": "toy", "prompt": prompt, "max_tokens": 12, "temperature": 0}
+    expected = hosting.post("/v1/completions", body).json()
+    row = {"texts": {"system": text, "user": text, "assistant": text}}
+    found = hosting.post("/v1/programs/quoting", row).json()
+    assert found["value"] == expected["choices"][0]["text"]
+    *_, (kind, streamed) = events_of(hosting, "/v1/programs/quoting?stream=true", row)
+    assert (kind, streamed["value"]) == ("result", found["value"])
 
 
 def test_arguments_become_the_classes_of_their_annotations(hosting: Served):
