@@ -34,7 +34,7 @@ _AT_ONE_PLACE = "too many steps at one place"
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a constraint may cost: see ``Arena``.
+    """The limits of the cost of a constraint: see ``Arena``.
 
     ``nodes``, ``work`` and ``steps`` hold while it is compiled, ``work_of_token`` is for each token of a generation
     after that (None: as much as it takes).
