@@ -65,6 +65,41 @@ globalThis.probe = {
     return longest;
   },
 
+  /** The visible controls that the window cuts off or that something else covers, once they are scrolled to. */
+  unreachable() {
+    const wide = document.documentElement.clientWidth;
+    const controls = [...document.querySelectorAll("button, select, input, summary, [tabindex]")];
+    return controls
+      .filter((control) => control.checkVisibility({ contentVisibilityAuto: true }) && control.getClientRects().length > 0)
+      .filter((control) => {
+        control.scrollIntoView({ block: "center", inline: "center" });
+        const box = control.getBoundingClientRect();
+        const [left, right] = [Math.max(box.left, 0), Math.min(box.right, wide)];
+        const [top, bottom] = [Math.max(box.top, 0), Math.min(box.bottom, window.innerHeight)];
+        const isRegion = box.width > 200 && box.height > 60;
+        for (let around = control.parentElement; around !== null; around = around.parentElement) {
+          const { top: above, bottom: below, left: before, right: behind } = around.getBoundingClientRect();
+          const isClip = getComputedStyle(around).overflow === "hidden";
+          if (isClip && (box.top < above - 1 || box.bottom > below + 1 || box.left < before - 1 || box.right > behind + 1)) return true;
+        }
+        if (!isRegion && (box.left < 0 || box.right > wide || box.top < 0 || box.bottom > window.innerHeight)) return true;
+        const over = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+        return !control.contains(over);
+      })
+      .map((control) => control.id || control.outerHTML.slice(0, 120));
+  },
+
+  /** The parts of the page that overlap, and those that are wider than the window. */
+  overlapping() {
+    const parts = [document.querySelector("header"), document.querySelector("aside"), ...document.querySelectorAll("main > section")];
+    const boxes = parts.filter((part) => part.checkVisibility()).map((part) => [part.id || part.tagName, part.getBoundingClientRect()]);
+    const wide = boxes.filter(([, box]) => box.left < 0 || box.right > document.documentElement.clientWidth + 0.5).map(([name]) => name);
+    const over = boxes.flatMap(([one, a], at) =>
+      boxes.slice(0, at).filter(([, b]) => a.left < b.right - 0.5 && b.left < a.right - 0.5 && a.top < b.bottom - 0.5 && b.top < a.bottom - 0.5).map(([other]) => `${other} ${one}`),
+    );
+    return [...wide, ...over];
+  },
+
   /** The rectangles of the nodes. */
   boxes: () =>
     app.graph.cy.nodes().map((node) => {

@@ -131,6 +131,30 @@ def test_edges_run_beside_nodes(name: str, show: Show, tmp_path: Path) -> None:
     assert call["y2"] <= size["height"]
 
 
+@pytest.mark.parametrize("size", [(640, 400), (1500, 900)])
+def test_zoomed_in_everything_is_in_reach(size: tuple[int, int], show: Show, tmp_path: Path) -> None:
+    """At 200 %, a window of 1280 × 800 has 640 × 400 pixels of CSS: nothing is cut off, covered or out of reach."""
+    width, height = size
+    for view in (measured_view(tmp_path), view_of("broken", tmp_path)):
+        page = show(view)
+        page.set_viewport_size({"width": width, "height": height})
+        for tab in tabs_of(page):
+            page.click(f"#tab-{tab}")
+            panel = page.locator(f"#panel-{tab}")
+            panel.scroll_into_view_if_needed()
+            assert panel.is_visible()
+            assert page.evaluate("probe.overlapping()") == [], tab
+            assert page.evaluate("probe.unreachable()") == [], tab
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.click("#tab-graph")
+        box = page.locator("#graph").bounding_box()
+        assert box is not None
+        assert box["height"] >= min(0.55 * height, 190)
+        page.focus("#graph")
+        page.keyboard.press("ArrowDown")
+        assert page.evaluate("app.session.selected.size") > 0
+
+
 def test_titles_of_groups_stand_before_edges(show: Show, tmp_path: Path) -> None:
     """They are opaque, in the band above what the group holds, and a click on one is a click on its group."""
     page = show(view_of("map_reduce", tmp_path))
