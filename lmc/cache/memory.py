@@ -35,7 +35,6 @@ class SequenceMemory:
         self.pool = PagePool(num_pages)
         self.radix = RadixCache(self.pool, eviction)
         self._planned = eviction if isinstance(eviction, NextUse) else None
-        self.found_tokens = 0  # of all admissions: not computed again
         self._scratch_page = scratch_page
         self._held: dict[int, RadixNode] = {}
         self._hold_count = 0
@@ -76,7 +75,6 @@ class SequenceMemory:
         sequence.pages[: match.length] = match.pages
         sequence.shared = sequence.page_count = match.length
         sequence.computed = min(match.length, sequence.first_wanted_row)
-        self.found_tokens += sequence.computed
         if sequence.cached_tokens is None:
             sequence.cached_tokens = sequence.computed
         sequence.found = match.length if sequence.found is None else min(sequence.found, match.length)

@@ -29,13 +29,15 @@ class Timing:
 
     ``admitted``: its computation starts; ``first_token``: the first token is drawn; None: that did not happen.
     ``computed_tokens`` are the tokens that were computed for it and not generated, as ``EngineStatistics`` counts
-    ``prefilled_tokens``: those that a preemption made the engine compute again count again. ``obstacle`` held it up in
-    the last step before it was admitted; None: it did not wait for a step.
+    ``prefilled_tokens``: those that a preemption made the engine compute again count again. ``cached_tokens`` of its
+    prompt were in the cache when it was admitted. ``obstacle`` held it up in the last step before it was admitted;
+    None: it did not wait for a step.
     """
 
     admitted: float | None
     first_token: float | None
     computed_tokens: int
+    cached_tokens: int
     obstacle: Obstacle | None
 
 

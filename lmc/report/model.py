@@ -400,8 +400,8 @@ class RunTool(_Model):
 class RunSteps(_Model):
     """The steps of the engine in sum: ``rows`` computed, ``prefill`` of them for prompts, and their ``seconds``.
 
-    Admitted sequences ``found`` tokens in the cache, tokens were ``evicted`` and sequences ``preempted``; at most
-    ``most_running`` ran at once, and ``most_waiting`` waited.
+    Requests that were admitted ``found`` tokens of their prompts in the cache, tokens were ``evicted`` and sequences
+    ``preempted``; at most ``most_running`` ran at once, and ``most_waiting`` waited.
     """
 
     steps: int
@@ -427,18 +427,24 @@ class Divergence(_Model):
 class MeasuredRun(_Model):
     """A run of the program: its timeline. ``requests`` and ``tools`` may be only the first ones, figures are of all.
 
-    ``prompt`` and ``cached`` are of the requests without prefills, as profiles count; ``computed`` is of all requests,
-    and equals ``prefilled_tokens`` of the engine (None: it does not measure). Where there is a plan, ``elsewhere`` is
-    the part of that for requests that the plan does not have; the tree of prompts has the rest. ``elsewhere_cached``
-    is the same of the found tokens of measured requests, and has those that were found although no request of the tree
-    had begun their prompts. ``complete``: the run came to its end.
+    ``request_count``, ``prompt``, ``cached`` and ``output`` are of the requests without prefills, as profiles count;
+    the fields of prefills begin with ``prefill``. ``computed`` is of both, and equals ``prefilled_tokens`` of the
+    engine (None: it does not measure). It is the sum of the tokens that were not found, and of ``beyond``: choices of a
+    ``select``, tokens computed again after preemptions, and prompts of cancelled requests. Where there is a plan,
+    ``elsewhere`` is the part of ``computed`` for requests that the plan does not have; the tree of prompts has the
+    rest. ``elsewhere_cached`` is the same of the found tokens, and has those that were found although no request of the
+    tree had begun their prompts. ``complete``: the run came to its end.
     """
 
     request_count: int
     prompt: int
     cached: int
     output: int
+    prefill_count: int = 0
+    prefill_prompt: int = 0
+    prefill_cached: int = 0
     computed: int | None = None
+    beyond: int = 0
     elsewhere: int = 0
     elsewhere_cached: int = 0
     divergence: Divergence | None = None

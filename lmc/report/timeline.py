@@ -122,8 +122,8 @@ class ToolCall(_PlanPlace):
 class EngineStep(_Model):
     """A step: ``rows`` computed, ``prefill`` of them for prompts; the sequences that run and wait after it.
 
-    Since the step before, admitted sequences ``found`` tokens in the cache, tokens were ``evicted`` and sequences
-    ``preempted``.
+    Since the step before, requests that were admitted ``found`` tokens of their prompts in the cache, tokens were
+    ``evicted`` and sequences ``preempted``.
     """
 
     started: Natural

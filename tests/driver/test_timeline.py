@@ -257,6 +257,8 @@ def test_the_local_engine_is_measured(
         assert total in EngineStatistics.__dataclass_fields__
         assert sum(getattr(step, field) for step in found.steps) == spent(total)
     assert len(found.steps) == spent("steps")
+    assert sum(step.found for step in found.steps) == sum(each.cached or 0 for each in found.requests)
+    assert timeout is not None or sum(step.found for step in found.steps) == spent("cached_tokens")
     if timeout is None:
         assert all(each.admitted is not None for each in found.requests)
         assert all(each.first is not None for each in found.requests if each.kind == "generate")

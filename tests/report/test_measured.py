@@ -107,11 +107,20 @@ def test_the_costs_of_calls_are_those_of_the_profiles(target: str):
     total = profile.usage
     assert (run.prompt, run.cached, run.output) == (total.prompt_tokens, total.cached_tokens, total.generated_tokens)
     assert (run.computed is None) == (run.steps is None) == (target == "toy")
+    prefills = [each for each in run.requests if each.kind == "prefill"]
+    found_ahead, ahead = sum(each.cached for each in prefills), sum(each.prompt for each in prefills)
+    assert (run.prefill_count, run.prefill_prompt, run.prefill_cached) == (len(prefills), ahead, found_ahead)
     if run.steps is not None:
         assert run.computed == run.steps.prefill
+        assert run.cached + run.prefill_cached == run.steps.found
+        # The last token of a choice is scored and never computed.
+        selects = sum(each.kind == "score" for each in run.requests)
+        assert run.beyond == 2 * selects
+        assert run.computed == run.prompt - run.cached + ahead - found_ahead + run.beyond
         assert all(each.admitted is not None for each in run.requests)
     assert run.complete
-    assert run.request_count == len(run.requests)
+    assert run.request_count + run.prefill_count == len(run.requests)
+    assert run.request_count == profile.usage.calls
     keys = {call.key: call for call in found.calls}
     for each in run.requests:
         assert each.key is not None
@@ -345,8 +354,8 @@ def test_any_measured_prompts_add_up(folder: Path, data: st.DataObject):
         total += args["computed"]
         if data.draw(st.integers(0, 9)) == 0:  # one that was cancelled
             args["error"] = "RequestCancelledError"
-            del args["prompt"], args["cached"]
-        cached += args.get("cached", 0)
+            del args["prompt"]
+        cached += args["cached"]
         if data.draw(st.integers(0, 9)) == 0:  # a request that the plan does not have
             args["row"] = 99
     write_events(folder / "other.json", events)

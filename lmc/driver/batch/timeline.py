@@ -367,6 +367,8 @@ def _failure(error: BaseException) -> tuple[str, Timing | None]:
     if error.usage is not None:
         usage = error.usage
         text += f',"prompt":{usage.prompt_tokens},"cached":{usage.cached_tokens},"generated":{usage.generated_tokens}'
+    elif error.timing is not None:
+        text += f',"cached":{error.timing.cached_tokens}'
     return text, error.timing
 
 

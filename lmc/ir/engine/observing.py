@@ -50,8 +50,8 @@ class BegunCall(NamedTuple):
 class ObservedStep:
     """A step of an engine: ``rows`` were computed, ``prefilled`` of them for prompts.
 
-    ``running`` and ``waiting`` count sequences after the step. Since the step before, admitted sequences ``found``
-    tokens in the cache, tokens were ``evicted``, and sequences were ``preempted``.
+    ``running`` and ``waiting`` count sequences after the step. Since the step before, requests that were admitted
+    ``found`` tokens of their prompts in the cache, tokens were ``evicted``, and sequences were ``preempted``.
     """
 
     start: float

@@ -99,12 +99,20 @@ def measured_run(
                 uses.setdefault(place, []).append(_use(request, loss, is_later=is_later))
         planned = [None if is_later else place for place, is_later in places]
         divergence = _divergence(batch, requests, planned, begin)
+    prefills = [each for each in requests if each.kind == "prefill"]
+    ahead = _prompt(prefills)
+    asked = _prompt([each for each in requests if each.kind != "prefill"])
+    measured = _prompt([each for each in requests if each.computed is not None])
     run = MeasuredRun(
-        request_count=len(requests),
-        prompt=sum(each.prompt or 0 for each in requests if each.kind != "prefill"),
-        cached=sum(each.cached or 0 for each in requests if each.kind != "prefill"),
+        request_count=len(requests) - len(prefills),
+        prompt=asked.prompt_tokens,
+        cached=asked.cached_tokens,
         output=sum(each.generated for each in requests),
+        prefill_count=len(prefills),
+        prefill_prompt=ahead.prompt_tokens,
+        prefill_cached=ahead.cached_tokens,
         computed=None if not steps else computed,
+        beyond=0 if not steps else computed - measured.prompt_tokens + measured.cached_tokens,
         elsewhere=elsewhere,
         elsewhere_cached=elsewhere_cached,
         divergence=divergence,
@@ -130,6 +138,12 @@ def _steps(steps: Sequence[EngineStep]) -> RunSteps:
         most_waiting=max(each.waiting for each in steps),
         seconds=round(sum(each.ended - each.started for each in steps) / 1e6, 6),
     )
+
+
+def _prompt(requests: Sequence[MeasuredRequest]) -> Usage:
+    """Return the tokens of prompts and those found of them, as profiles count: without cancelled requests."""
+    own = [each for each in requests if each.prompt is not None]
+    return Usage(sum(each.prompt or 0 for each in own), sum(each.cached or 0 for each in own))
 
 
 def _use(request: MeasuredRequest, loss: int | None, *, is_later: bool) -> PromptUse:

@@ -126,7 +126,11 @@ declare namespace lmc {
     prompt: number;
     cached: number;
     output: number;
+    prefill_count?: number;
+    prefill_prompt?: number;
+    prefill_cached?: number;
     computed?: number | null;
+    beyond?: number;
     elsewhere?: number;
     elsewhere_cached?: number;
     divergence?: Divergence | null;

@@ -47,7 +47,7 @@ class Task(ABC, Generic[T]):
     def timing(self) -> Timing:
         """The times of the request by now, and the tokens that were computed for it."""
         prefilled = sum(sequence.prefilled for sequence in self.sequences)
-        return Timing(self.admitted, self.first_token, prefilled, self.sequences[0].obstacle)
+        return Timing(self.admitted, self.first_token, prefilled, self.cached_tokens, self.sequences[0].obstacle)
 
     @abstractmethod
     def result(self) -> T:

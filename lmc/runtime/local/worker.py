@@ -49,6 +49,7 @@ class Worker:
         self._statistics = EngineStatistics()
         self._clock = PhaseClock(self._statistics)
         self._observers: tuple[OnStep, ...] = ()
+        self._found_tokens = 0  # by requests that were admitted
         self._observed = self.statistics(), 0
         self._tasks: dict[Sequence, Task[Any]] = {}
         self._deadlines = Deadlines[Task[Any]]()
@@ -177,7 +178,7 @@ class Worker:
 
     def _begin_observing(self, on_step: OnStep) -> None:
         if not self._observers:
-            self._observed = self.statistics(), self._scheduler.memory.found_tokens
+            self._observed = self.statistics(), self._found_tokens
         self._observers += (on_step,)
 
     def _end_observing(self, on_step: OnStep) -> None:
@@ -189,7 +190,7 @@ class Worker:
         """Tell the observers of the step that began at `start`, and of the cache since the step before."""
         scheduler, (before, found) = self._scheduler, self._observed
         now = self.statistics()
-        self._observed = now, scheduler.memory.found_tokens
+        self._observed = now, self._found_tokens
         step = ObservedStep(
             start=start,
             end=time.perf_counter(),
@@ -197,7 +198,7 @@ class Worker:
             prefilled=now.prefilled_tokens - before.prefilled_tokens,
             running=len(scheduler.running),
             waiting=scheduler.waiting_count,
-            found=scheduler.memory.found_tokens - found,
+            found=self._found_tokens - found,
             evicted=now.evicted_tokens - before.evicted_tokens,
             preempted=now.preemptions - before.preemptions,
         )
@@ -259,7 +260,9 @@ class Worker:
                 sequence.prefilled += prefilled
                 totals.prefilled_tokens += prefilled
                 task = self._tasks[sequence]
-                task.admitted = now if task.admitted is None else task.admitted
+                if task.admitted is None:
+                    task.admitted = now
+                    self._found_tokens += task.cached_tokens
         totals.steps += 1
         totals.rows += rows
         totals.largest_step = max(totals.largest_step, rows)

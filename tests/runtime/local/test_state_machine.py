@@ -115,7 +115,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.scheduler = self.worker._scheduler
         self.memory = self.scheduler.memory
         self.open: list[Asked] = []
-        self.computed = 0
+        self.computed = self.found = 0
         self.observed: list[ObservedStep | None] = []
         self.end_observing = self.engine.observe(self.observed.append)
         self.held: list[Pin] = []
@@ -290,6 +290,7 @@ class EngineMachine(RuleBasedStateMachine):
         timing = entry.handle.future.result().timing if error is None else error.timing
         if timing is not None:  # else no task was made for it
             self.computed += timing.computed_tokens
+            self.found += timing.cached_tokens
             assert (timing.admitted is None) <= (timing.first_token is None)
         if isinstance(error, RequestTimeoutError):
             assert entry.deadline is not None
@@ -399,7 +400,7 @@ class EngineMachine(RuleBasedStateMachine):
             ("rows", totals.rows),
             ("evicted", totals.evicted_tokens),
             ("preempted", totals.preemptions),
-            ("found", self.memory.found_tokens),
+            ("found", self.found),
         ):
             assert sum(getattr(step, name) for step in self.observed if step is not None) == total
         self.end_observing()
