@@ -12,7 +12,6 @@ from typing import Any, cast, overload
 from lmc.driver import Compiled, InputError, JittedFunction, Runner, Variants
 from lmc.driver.saved import artifacts
 from lmc.frontend.language.core import META, Core
-from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.language.refusals import bad, described, near
 from lmc.frontend.language.running import ACTIVE
 from lmc.frontend.language.state import State
@@ -59,8 +58,8 @@ class SglFunction(JittedFunction):
 
     # What capture and eager runs ask for
 
-    def new_state(self, session: EagerSession, path: str) -> State:
-        return SglState(Core(session), path, self.sampling)
+    def new_state(self, core: Core, path: str) -> State:
+        return SglState(core, path, self.sampling)
 
     @property
     def language(self) -> Any:

@@ -244,6 +244,13 @@ def test_hunks_make_the_new_text(old: list[str], new: list[str]) -> None:
     assert old != new or not found
 
 
+def test_a_program_of_sglang_is_shown_up_to_its_break() -> None:
+    view = compiled_view("sglang_tips")
+    (entry,) = view.breaks
+    assert [call.id for call in view.calls] == ["tips/good"]
+    assert [node.key for node in state_at(view, -1).nodes.values() if node.kind == "break"] == [entry.key]
+
+
 def test_a_break_is_a_node_with_its_remedy() -> None:
     view = driver.view.run("tests/report/broken.py", {"target": "toy"}, [], room=ROOM)
     [entry] = view.breaks

@@ -408,7 +408,30 @@ def changes_messages(s, text):
     return first, second, first is second, roles
 
 
+@sgl.function
+def keeps_expressions(s, topic: str):
+    """Expressions, handles and methods have names between statements."""
+    begin, end = sgl.user_begin(), sgl.user_end()
+    ask = sgl.gen("first", max_tokens=4, stop=topic)
+    s += begin
+    s += topic
+    s += end
+    with s.assistant():
+        s += ask
+    take = s.get_var
+    choice = sgl.select("second", ["yes", "no", topic])
+    s += sgl.assistant(choice)
+    forks = s.fork(2)
+    forks += [sgl.gen("third", max_tokens=3, return_logprob=True), topic]
+    one = forks[0]
+    s += one["third"]
+    forks.join()
+    s["kept"] = take("first") + s["second"]
+    return s["kept"]
+
+
 EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
+    "keeps_expressions": (keeps_expressions, {"topic": "rain"}),
     "few_shot_qa": (few_shot_qa, {"question": "What is the capital of Spain?"}),
     "multi_turn": (multi_turn, {"question_1": "Who are you?", "question_2": "Who made you?"}),
     "tip_suggestion": (tip_suggestion, {}),

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import lmc.sglang as sgl
+from lmc.sglang.options import Sampling
+from tests.frontend.interpret.forced import check_breaks
 from tests.sglang import programs
 from tests.sglang.programs import CHARACTER, EVERY, FEW_SHOT
 
@@ -268,3 +270,11 @@ def test_messages_are_there_while_it_runs():
     state = agreed("reads_messages")
     assert [message["role"] for message in state.ret_value] == ["user", "assistant", "user"]
     assert state.messages()[-1]["content"] == "2 messages so far"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_continuation_from_anywhere_agrees_with_plain_python(name: str):
+    function, arguments = EVERY[name]
+    assert check_breaks(function, tuple, arguments, 40) > 0
+    sampled = function._with(Sampling(temperature=1.0, max_new_tokens=5, top_k=7))
+    assert check_breaks(sampled, tuple, arguments, 3) > 0

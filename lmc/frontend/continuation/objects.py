@@ -15,7 +15,7 @@ from typing import Any
 from lmc.frontend.continuation.pictures import APPENDABLE
 from lmc.frontend.language.core import Core
 from lmc.frontend.language.eager import EagerSession
-from lmc.frontend.language.state import Branches, RoleBlock, State
+from lmc.frontend.language.state import Branches, RoleBlock
 from lmc.frontend.program.arguments import Bound
 from lmc.frontend.source.functions import Definition, definition_of
 from lmc.ir.ids import fill_holes
@@ -341,7 +341,7 @@ def _branches(objects: RecordObjects, node: Node) -> Any:
 
 def _handle(objects: RecordObjects, node: Node) -> Any:
     path = fill_holes(node["path"], objects.values(node["holes"]))
-    return State(objects.value(node["handle"]), path)
+    return objects.bound.program.new_state(objects.value(node["handle"]), path)
 
 
 def _turn(objects: RecordObjects, node: Node) -> Any:

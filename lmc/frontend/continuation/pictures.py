@@ -300,6 +300,9 @@ def _made(pictures: Pictures, held: Any) -> Picture:
     if APPENDABLE.get(kind.__name__) is kind:
         fields = [[field.name, _made(pictures, getattr(held, field.name))] for field in dataclasses.fields(held)]
         return {"appended": kind.__name__, "fields": fields}
+    root = pictures.machine.cell(pictures.machine.ends.root)
+    if isinstance(root, HandleCell) and root.language is not None and kind in root.language.appended:
+        raise pictures.machine.unsupported(f"{kind.__name__} with a name where the program goes on eagerly")
     return pictures.value(Const(held))
 
 
@@ -425,12 +428,16 @@ def _object(pictures: Pictures, _address: int, cell: ObjectCell) -> Picture:
 
 
 def _branches(pictures: Pictures, _address: int, cell: BranchesCell) -> Picture:
+    if cell.source is not NONE:
+        raise pictures.machine.unsupported("branches of another language where the program goes on eagerly")
     return {"branches": [pictures.value(each) for each in cell.handles]}
 
 
 def _handle(pictures: Pictures, _address: int, cell: HandleCell) -> Picture:
-    if cell.language is not None:
-        raise pictures.machine.unsupported("a state of another language where the program goes on eagerly")
+    root = pictures.machine.cell(pictures.machine.ends.root)
+    assert isinstance(root, HandleCell)
+    if cell.language is not root.language or cell.result is not NONE:
+        raise pictures.machine.unsupported("a state of another program where this one goes on eagerly")
     holes = [pictures.leaf(hole) for hole in cell.holes]
     return {"handle": pictures.reference(Ref(cell.core)), "path": cell.path, "holes": holes}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from lmc.frontend.failures import name_line, too_deep
+from lmc.frontend.language.core import Core
 from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.language.running import activate
 from lmc.frontend.language.state import State
@@ -33,7 +34,7 @@ class EagerFrame:
             return self.call_on(function, on[0], args, kwargs)
         function, kwargs = function.called_with(kwargs)
         path = self.session.allocate(self.path, function.name)
-        state = function.new_state(self.session, path)
+        state = function.new_state(Core(self.session), path)
         return function.result(state, self._run(function, state, path, args, kwargs))
 
     def call_on(self, function: JittedFunction, state: State, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -58,7 +59,7 @@ def run_eager(function: JittedFunction, bound: Bound, session: EagerSession) -> 
     function.refuse_async()
     function.warn()
     session.path = function.name
-    state = function.new_state(session, function.name)
+    state = function.new_state(Core(session), function.name)
     try:
         with activate(EagerFrame(session, function.name)):
             value = function.function(state, *bound.args, **bound.kwargs)

@@ -12,7 +12,6 @@ from typing import Any, Self, TypeVar
 
 from lmc.frontend.language.binding import Bindable
 from lmc.frontend.language.core import Core
-from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.language.running import ACTIVE, HOST
 from lmc.frontend.language.state import State
 from lmc.frontend.source.files import Unsupported, inner_codes
@@ -204,9 +203,9 @@ class JittedFunction(Bindable):
         """Arguments that are given already, by name."""
         return {}
 
-    def new_state(self, session: EagerSession, path: str) -> State:
-        """The handle that a run of the function begins with."""
-        return State(Core(session), path)
+    def new_state(self, core: Core, path: str) -> State:
+        """Return a handle of the function's language."""
+        return State(core, path)
 
     def outputs(self, state: State) -> Mapping[str, Any]:
         """Return what a run keeps by name, from its handle at the end."""
