@@ -212,6 +212,35 @@ def test_a_timeline_of_the_program_before_an_edit(judge: Path, opened: Open) -> 
         assert page.evaluate("[live.shown, app.tabs.shown]") == [shown, "timeline"]
 
 
+def test_a_run_begins_while_it_is_awaited(judge: Path, opened: Open) -> None:
+    """The page waits for the timeline, follows it while it is written, and keeps what is looked at."""
+    run = ("run", "judge.py", "--input", "essays.jsonl", "--timeline", "whole.json", "-o", "out.jsonl")
+    subprocess.run([sys.executable, "-c", START, *run], cwd=judge.parent, check=True, capture_output=True, timeout=120)
+    lines = (judge.parent / "whole.json").read_text().splitlines(keepends=True)
+    count = "app.session.data.view.timeline?.request_count ?? 0"
+    with viewing(judge.parent, "judge.py", "t.json") as server:
+        page = opened(server.url)
+        page.wait_for_selector("body[data-ready]", timeout=READY)
+        notice = "waiting for t.json: lmc run --timeline t.json writes it"
+        assert page.locator("#notices").inner_text() == notice
+        assert not page.locator("#problem").is_visible()
+        assert not page.locator("#tab-timeline").is_visible()
+        page.click("#tab-calls")
+        with (judge.parent / "t.json").open("w") as file:
+            last = 0
+            for begin in range(0, len(lines), len(lines) // 2 + 1):
+                file.writelines(lines[begin : begin + len(lines) // 2 + 1])
+                file.flush()
+                page.wait_for_function(f"(last) => ({count}) > last", arg=last, timeout=READY)
+                last = page.evaluate(count)
+                assert notice not in page.locator("#notices").inner_text()
+        page.wait_for_function("() => app.session.data.view.timeline.complete", timeout=READY)
+        assert page.evaluate("app.tabs.shown") == "calls"
+        page.click("#tab-timeline")
+        assert page.locator("#timeline canvas").is_visible()
+        assert len(page.evaluate("app.timeline.entries.filter((one) => one.text.startsWith('measured'))")) >= last
+
+
 def insert_first(file: Path) -> Callable[[], None]:
     """Return a change that adds an op before all others of the program."""
 
