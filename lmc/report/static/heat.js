@@ -244,7 +244,7 @@ class Heat {
         ["computed again", node.recomputed ? number(node.recomputed) : ""],
         ["generated", node.generated ? number(node.generated) : ""],
         ["measured: computed", node.measured ? number(node.measured.computed ?? 0) : ""],
-        ["measured: found in the cache", node.measured ? number(node.measured.cached ?? 0) : ""],
+        ["measured: found", node.measured ? number(node.measured.cached ?? 0) : ""],
         ["measured: computed again", node.measured?.recomputed ? number(node.measured.recomputed) : ""],
         ["prompts that end here", ends.join(", ")],
         ["shared by", calls.length > 12 ? `${calls.slice(0, 12).join(", ")} and ${counted(calls.length - 12, "more call")}` : calls.join(", ")],
