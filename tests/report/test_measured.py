@@ -501,3 +501,53 @@ def test_names_and_places_of_anybody_are_harmless(folder: Path):
     assert "<" not in text
     assert found.timeline is not None
     assert all(each.key is None and len(each.id) <= 200 for each in found.timeline.requests)
+
+
+def alone(**more: Any) -> CompiledView:
+    return driver.view.run("t.json", {}, [], room=ROOM, **more)
+
+
+@pytest.mark.parametrize("name", ["grade", "breaks"])
+def test_a_run_alone_has_the_figures_of_the_run(name: str):
+    """All of its requests have a node, those after a break as well, and calls add up to the run."""
+    recorded(name, "builtin")
+    found, beside = alone(), view(name, "builtin").timeline
+    run = found.timeline
+    assert run is not None
+    assert beside is not None
+    nodes = {node.key: node for node in found.stages[0].added}
+    assert all(each.key in nodes for each in [*run.requests, *run.tools])
+    without = {"key", "wave"}
+    assert [each.model_dump(exclude=without) for each in run.requests] == [
+        each.model_dump(exclude=without) for each in beside.requests
+    ]
+    assert [each.model_dump(exclude=without) for each in run.tools] == [
+        each.model_dump(exclude=without) for each in beside.tools
+    ]
+    costs = [call.measured for call in found.calls if call.measured is not None]
+    assert (sum(each.prompt for each in costs), sum(each.cached for each in costs)) == (run.prompt, run.cached)
+    assert sum(each.output for each in costs) == run.output
+    redacted = alone(redact=True)
+    assert {node.kind for node in redacted.stages[0].added} == {node.kind for node in nodes.values()}
+    assert len(redacted.stages[0].added) == len(nodes)
+    assert "verdict" not in driver.view.FORMATS["json"](redacted)
+    assert "first" not in {node.id for node in redacted.stages[0].added}
+
+
+def test_a_large_run_alone_is_folded(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """Requests have the keys of the runs of ops that they are in."""
+    recorded()
+    events = events_of(folder / "t.json")
+    for number, each in enumerate(requests_of(events)):
+        each["name"] = f"f/{number}"
+        each["args"] |= {"plan": None, "at": None, "wave": None}
+    write_events(folder / "t.json", events)
+    monkeypatch.setattr(lmc.report.view, "MAX_NODES", 6)
+    found = alone()
+    nodes = {node.key for node in found.stages[0].added}
+    assert len(nodes) <= 6
+    assert found.timeline is not None
+    assert {each.key for each in [*found.timeline.requests, *found.timeline.tools]} == nodes
+    assert any("are folded" in notice for notice in found.notices)
+    costs = [call.measured for call in found.calls if call.measured is not None]
+    assert sum(each.prompt for each in costs) == found.timeline.prompt
