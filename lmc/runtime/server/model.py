@@ -172,6 +172,11 @@ class Model:
             engine.unpin(pin)
         return [computed(prompt, pin.cached_tokens) for prompt, pin in zip(prompts, pins, strict=True)]
 
+    async def computing(self, prompts: Sequence[tuple[int, ...]], lane: ClientLane) -> AsyncGenerator[Event]:
+        """Yield the events of prompts that are only computed."""
+        for choice, found in enumerate(await self.keep(prompts, lane)):
+            yield Event(choice, found)
+
     @asynccontextmanager
     async def attending(self, run: Cancellable, lane: ClientLane) -> AsyncGenerator[None]:
         """Count a run that uses the engine itself as one job, which ends with the block. ``cut`` cancels it."""

@@ -48,10 +48,10 @@ class UnsupportedError(ValueError):
 def invalid_body(problems: Sequence[Mapping[str, Any]]) -> ApiError:
     """Return the first of pydantic's deepest problems of a body as the error of the parameter that it is about.
 
-    Of several types that a parameter may have, the deepest problem is that of the closest one. Problems that this
-    server words itself come before others.
+    Of several types that a parameter may have, the deepest problem is that of the closest one. What is wrong comes
+    before what is missing: it may be missing for that reason.
     """
-    first = max(problems, key=lambda each: (len(each["loc"]), "error" in each.get("ctx", {})))
+    first = max(problems, key=lambda each: (len(each["loc"]), each["type"] != "missing"))
     if first["type"] == "json_invalid":
         return ApiError("invalid", "the body is no JSON")
     inner = first.get("ctx", {}).get("error")
@@ -60,6 +60,8 @@ def invalid_body(problems: Sequence[Mapping[str, Any]]) -> ApiError:
         path.append(inner.parameter)
     name = ".".join(step for step in path if not _is_alternative(step)) or None
     message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "literal_error":
+        message += f", and not {str(first['input'])[:80]!r}"
     return ApiError("invalid", message if name is None else f"{name}: {message}", name)
 
 

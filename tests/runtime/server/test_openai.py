@@ -180,6 +180,24 @@ def test_streams_of_several_prompts_echo_and_score(client: openai.OpenAI, server
     assert logprobs == [choice.logprobs and choice.logprobs.token_logprobs for choice in whole.choices]
 
 
+def test_streams_of_prompts_that_are_only_computed(client: openai.OpenAI, server: Served):
+    plain: dict[str, Any] = {"model": server.model, "prompt": ["One two", "Three"], "max_tokens": 0, "n": 2}
+    scored: dict[str, Any] = {**plain, "echo": True, "logprobs": 0}
+    for asked in (plain, scored):
+        whole = client.completions.create(**asked)
+        texts, ends = [""] * 4, [""] * 4
+        scores: list[list[float]] = [[]] * 4
+        for chunk in client.completions.create(**asked, stream=True):
+            (choice,) = chunk.choices
+            texts[choice.index] += choice.text
+            ends[choice.index] = choice.finish_reason or ends[choice.index]
+            if choice.logprobs is not None:
+                scores[choice.index] = choice.logprobs.token_logprobs or []
+        assert texts == [choice.text for choice in whole.choices]
+        assert ends == ["length"] * 4
+        assert scores == [(choice.logprobs.token_logprobs or []) if choice.logprobs else [] for choice in whole.choices]
+
+
 def test_a_turn_of_the_assistant_goes_on(client: openai.OpenAI, server: Served):
     question: list[Any] = [{"role": "user", "content": "Name a colour."}]
     asked: dict[str, Any] = {"model": server.model, "temperature": 0}

@@ -169,6 +169,38 @@ def test_grammars_are_those_of_sglang(server: Served):
         assert time.monotonic() - started < 1
 
 
+def test_streams_of_several_outputs_end_with_the_whole_answers(server: Served):
+    plain = {"max_new_tokens": 9, "temperature": 0.9, "sampling_seed": 4}
+    asked: dict[str, Any] = {
+        "text": ["One", "Two two", "Three"],
+        "sampling_params": [plain, {**plain, "max_new_tokens": 0}, {**plain, "n": 2}],
+        "return_logprob": [True, True, False],
+        "logprob_start_len": [0, 1, -1],
+    }
+    samples: dict[str, Any] = {"text": "One", "sampling_params": {**plain, "n": 3}, "return_logprob": True}
+    for body in (asked, samples):
+        whole = generated(server, **body)
+        events = server.post("/generate", {**body, "stream": True}).text.split("\n\n")
+        assert events[-2:] == ["data: [DONE]", ""]
+        last: dict[int, Any] = {}
+        for event in events[:-2]:
+            found = json.loads(event.removeprefix("data: "))
+            place = found.pop("index")
+            assert found["text"].startswith(last[place]["text"] if place in last else "")
+            last[place] = found
+        assert sorted(last) == list(range(len(whole)))
+        for place, answer in enumerate(whole):
+            for each in (answer, last[place]):
+                for name in ("id", "e2e_latency", "cached_tokens"):
+                    del each["meta_info"][name]
+            assert last[place] == answer
+    (only, end, _) = server.post(
+        "/generate", {"text": "x", "stream": True, "sampling_params": {"max_new_tokens": 0}}
+    ).text.split("\n\n")
+    assert json.loads(only.removeprefix("data: "))["meta_info"]["completion_tokens"] == 0
+    assert end == "data: [DONE]"
+
+
 @pytest.mark.parametrize("priority", [-101, 101, 2**40, "1"])
 def test_priorities_have_the_limits_of_the_header(priority: Any, toy: Served):
     body = {"text": "x", "sampling_params": {"max_new_tokens": 1}}

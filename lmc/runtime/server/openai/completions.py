@@ -155,8 +155,6 @@ async def completions(request: Request, body: CompletionRequest) -> Response:
     """Continue or score raw text."""
     model = model_of(request)
     if body.stream:
-        if body.max_tokens == 0:
-            raise refused("stream", "nothing is generated")
         work = await body.work(model, lane_of(request))
         return await EventStream.open(
             request, _events(request, work, head_of(model, "cmpl", "text_completion")), failed
@@ -189,7 +187,8 @@ async def _events(request: Request, work: Completing, head: dict[str, Any]) -> A
     found: dict[int, Generation] = {}
     sent = [0] * (count * len(work.jobs))
     offsets = [0] * len(sent)
-    async for event in model.stream(*work.jobs):
+    computed = [prompt for prompt in work.prompts for _ in range(count)] if body.max_tokens == 0 else None
+    async for event in model.stream(*work.jobs) if computed is None else model.computing(computed, work.lane):
         index, content = event.choice, event.content
         if body.echo and not sent[index] and not offsets[index]:
             prompt = work.prompts[index // count]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.tokens.tool_text import ChatCall
@@ -28,15 +28,6 @@ from lmc.runtime.server.parameters import Parameters
 _STRICT = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
-def _is_function(kind: Any) -> Any:
-    if kind != "function":
-        raise ValueError(f"tools of type {str(kind)[:80]!r} are not served; give functions, which the client runs")
-    return kind
-
-
-FunctionKind = Annotated[Literal["function"], BeforeValidator(_is_function)]
-
-
 class FunctionTool(Parameters):
     """A function that the model may call. Its schema is always enforced, whatever ``strict`` says."""
 
@@ -55,7 +46,7 @@ class FunctionTool(Parameters):
 class ResponseTool(FunctionTool):
     """A tool of a response."""
 
-    type: FunctionKind
+    type: Literal["function"]
 
 
 class ChatTool(BaseModel):
@@ -63,7 +54,7 @@ class ChatTool(BaseModel):
 
     model_config = _STRICT
 
-    type: FunctionKind
+    type: Literal["function"]
     function: FunctionTool
 
 
@@ -80,7 +71,7 @@ class NamedTool(BaseModel):
 
     model_config = _STRICT
 
-    type: FunctionKind
+    type: Literal["function"]
     function: NamedFunction
 
 
@@ -105,7 +96,7 @@ class AllowedChoice(BaseModel):
 class ResponseNamedTool(NamedFunction):
     """A tool of a response by its name, which has to be called once."""
 
-    type: FunctionKind
+    type: Literal["function"]
 
 
 class ResponseAllowedChoice(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from fastapi import APIRouter, Request
@@ -197,17 +197,20 @@ async def _results(model: Model, pieces: Sequence[Piece]) -> list[dict[str, Any]
     """Return the answers of all prompts, one for each sample."""
     scores = await _scores(model, pieces)
     jobs = [piece.job for piece in pieces if piece.job is not None]
-    kept = [piece for piece in pieces if piece.job is None and piece.start is None]
     generations = iter(await model.generate(*jobs) if jobs else ())
-    computed_ones = iter(await model.keep([piece.prompt for piece in kept], kept[0].lane) if kept else ())
+    others = iter(await _computed(model, [piece for piece in pieces if piece.job is None]))
     answers: list[dict[str, Any]] = []
     for piece, scored in zip(pieces, scores, strict=True):
-        if piece.job is not None:
-            found = [next(generations) for _ in piece.job.seeds]
-        else:  # what is scored is computed
-            found = [next(computed_ones) if piece.start is None else computed(piece.prompt)]
+        found = [next(others)] if piece.job is None else [next(generations) for _ in piece.job.seeds]
         answers += [piece.answer(model, each, scored) for each in found]
     return answers
+
+
+async def _computed(model: Model, pieces: Sequence[Piece]) -> list[Generation]:
+    """Return the outputs of prompts that are only computed; those that are scored are computed already."""
+    prompts = [piece.prompt for piece in pieces if piece.start is None]
+    kept = iter(await model.keep(prompts, pieces[0].lane) if prompts else ())
+    return [next(kept) if piece.start is None else computed(piece.prompt) for piece in pieces]
 
 
 async def _scores(model: Model, pieces: Sequence[Piece]) -> list[list[tuple[int, float | None]]]:
@@ -307,10 +310,8 @@ async def generate(request: Request, body: GenerateRequest) -> Response:
     model = model_of(request)
     pieces = await _pieces(model, request, body)
     if body.stream:
-        if len(pieces) != 1 or pieces[0].job is None or len(pieces[0].job.seeds) != 1:
-            raise refused("stream", "streams have one prompt, one sample and at least one new token")
-        return await EventStream.open(request, _events(request, model, pieces[0]), failed)
-
+        is_list = body.is_batch or any(piece.job is not None and len(piece.job.seeds) > 1 for piece in pieces)
+        return await EventStream.open(request, _events(request, model, pieces, is_list=is_list), failed)
     answers = await while_connected(request, _results(model, pieces))
     for each in answers:
         note_usage(request, [_counts(each)])
@@ -330,23 +331,58 @@ def _counts(answer: dict[str, Any]) -> Generation:
     )
 
 
-async def _events(request: Request, model: Model, piece: Piece) -> AsyncIterator[bytes]:
-    """Yield the events of a stream: each has the whole output so far."""
-    assert piece.job is not None, "something is generated"
-    (scores,) = await _scores(model, [piece])
-    text, tokens = "", list[int]()
-    logprobs: list[TokenLogprob] = []
-    async for event in model.stream(piece.job):
-        if isinstance(event.content, TokenDelta):
-            text += event.content.text
-            tokens += event.content.token_ids
-            logprobs += event.content.logprobs
-            so_far = Generation(
-                tuple(tokens), text, "length", prompt_tokens=len(piece.prompt), generated_tokens=len(tokens)
-            )
-            meta = piece.meta(model, None, so_far, scores, logprobs)
-            yield data({"text": text, "output_ids": tokens, "meta_info": meta})
-        else:
-            note_usage(request, [event.content])
-            yield data(piece.answer(model, event.content, scores))
+@dataclass
+class _Output:
+    """One output of a stream: all of it so far."""
+
+    piece: Piece
+    scores: Sequence[tuple[int, float | None]]
+    text: str = ""
+    tokens: list[int] = field(default_factory=list[int])
+    logprobs: list[TokenLogprob] = field(default_factory=list[TokenLogprob])
+
+    def more(self, model: Model, delta: TokenDelta) -> dict[str, Any]:
+        """Return the answer with some more of it."""
+        self.text += delta.text
+        self.tokens += delta.token_ids
+        self.logprobs += delta.logprobs
+        so_far = Generation(
+            tuple(self.tokens),
+            self.text,
+            "length",
+            prompt_tokens=len(self.piece.prompt),
+            generated_tokens=len(self.tokens),
+        )
+        meta = self.piece.meta(model, None, so_far, self.scores, self.logprobs)
+        return {"text": self.text, "output_ids": self.tokens, "meta_info": meta}
+
+
+async def _events(request: Request, model: Model, pieces: Sequence[Piece], *, is_list: bool) -> AsyncIterator[bytes]:
+    """Yield the events of a stream: each has a whole output so far, and its place among several."""
+    scores = await _scores(model, pieces)
+    outputs = [
+        _Output(piece, scored)
+        for piece, scored in zip(pieces, scores, strict=True)
+        for _ in (piece.job.seeds if piece.job else (0,))
+    ]
+
+    def event(place: int, answer: dict[str, Any]) -> bytes:
+        return data({**answer, "index": place} if is_list else answer)
+
+    def ended(place: int, found: Generation) -> bytes:
+        note_usage(request, [found])
+        return event(place, outputs[place].piece.answer(model, found, outputs[place].scores))
+
+    generated = [place for place, output in enumerate(outputs) if output.piece.job is not None]
+    others = [place for place, output in enumerate(outputs) if output.piece.job is None]
+    for place, found in zip(others, await _computed(model, [outputs[each].piece for each in others]), strict=True):
+        yield ended(place, found)
+    jobs = [piece.job for piece in pieces if piece.job is not None]
+    if jobs:
+        async for each in model.stream(*jobs):
+            place = generated[each.choice]
+            if isinstance(each.content, TokenDelta):
+                yield event(place, outputs[place].more(model, each.content))
+            else:
+                yield ended(place, each.content)
     yield DONE

@@ -1,0 +1,143 @@
+"""Faults of one request, and clients that ask for much: the others are served."""
+
+import asyncio
+import json
+import time
+from collections.abc import Generator
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+import torch
+
+from lmc.ir.engine.protocol import Generation, Handle, OnDelta, Request
+from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.runtime.local import load_local_engine
+from tests.runtime.local.checkpoints import make_model, save_checkpoint
+from tests.runtime.server.in_process import Inside, running
+from tests.runtime.server.servers import SECONDS
+
+TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant:"
+PATHS: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {"model": "model", "max_tokens": 60},
+    "/v1/responses": {"model": "model", "max_output_tokens": 60},
+    "/v1/messages": {"model": "model", "max_tokens": 60},
+    "/generate": {"sampling_params": {"max_new_tokens": 60}},
+}
+
+
+def asked(path: str, text: str, *, stream: bool = False) -> dict[str, Any]:
+    talk = [{"role": "user", "content": text}]
+    name, content = {"/generate": ("text", text), "/v1/responses": ("input", talk)}.get(path, ("messages", talk))
+    return {**PATHS[path], name: content, "stream": stream}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Inside]:
+    """A random model in which the token of ``~`` makes NaN of all that follows it."""
+    model = make_model("llama", tie_word_embeddings=False)
+    folder = save_checkpoint(tmp_path_factory.mktemp("models"), model)
+    (token,) = Tokenizer.from_folder(folder).encode("~")
+    with torch.no_grad():
+        model.model.embed_tokens.weight[token] = float("nan")
+    save_checkpoint(folder, model)
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "chat_template": TEMPLATE}))
+    with (
+        load_local_engine(folder, device="cpu", kv_tokens=4096, deterministic=True) as engine,
+        running(engine) as inside,
+    ):
+        yield inside
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("stream", [False, True])
+def test_nan_is_an_error_of_its_request_alone(server: Inside, path: str, stream: bool):
+    async def both() -> tuple[httpx2.Response, list[str]]:
+        client = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", timeout=SECONDS)
+        async with client, httpx2.AsyncClient(timeout=SECONDS) as other:
+            talk: Any = [{"role": "user", "content": "Tell me a story."}]
+            chunks = await client.chat.completions.create(
+                model="model", messages=talk, max_tokens=80, stream=True, temperature=0, extra_body={"min_tokens": 80}
+            )
+            texts = [(await anext(chunks)).choices[0].delta.content or ""]
+            answer = await other.post(f"{server.url}{path}", json=asked(path, "a ~ b", stream=stream))
+            texts += [chunk.choices[0].delta.content or "" async for chunk in chunks]
+            return answer, texts
+
+    answer, texts = asyncio.run(both())
+    assert answer.status_code == 500, answer.text
+    assert "NaN" in json.dumps(answer.json()["error"]) or "finite" in json.dumps(answer.json()["error"])
+    whole = httpx2.post(
+        f"{server.url}/v1/chat/completions",
+        json={
+            **asked("/v1/chat/completions", "Tell me a story."),
+            "max_tokens": 80,
+            "min_tokens": 80,
+            "temperature": 0,
+        },
+        timeout=SECONDS,
+    ).json()
+    assert "".join(texts) == whole["choices"][0]["message"]["content"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_handler_that_raises_is_an_error_of_its_request_alone(
+    server: Inside, path: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+):
+    submit = server.engine.submit
+
+    def broken(request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        if request.sampling.max_tokens == 60:
+            raise ZeroDivisionError("a fault of the server")
+        return submit(request, on_delta)
+
+    monkeypatch.setattr(server.engine, "submit", broken)
+    answer = httpx2.post(f"{server.url}{path}", json=asked(path, "x", stream=stream), timeout=SECONDS)
+    assert answer.status_code == 500
+    assert "Traceback" not in answer.text
+    assert "ZeroDivisionError" in json.dumps(answer.json()["error"])
+    claude = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=SECONDS)
+    talk: Any = [{"role": "user", "content": "Tell me a story."}]
+    said = claude.messages.create(model="model", max_tokens=5, messages=talk, extra_body={"temperature": 0.0})
+    assert said.stop_reason in ("max_tokens", "end_turn")
+    assert server.model.in_flight == 0
+
+
+def test_a_client_that_asks_for_much_starves_no_other(server: Inside):
+    """Each key is a lane: a single request of one is answered before most of the many of another."""
+
+    async def both() -> tuple[int, float]:
+        done = 0
+
+        async def many(client: httpx2.AsyncClient) -> None:
+            nonlocal done
+            body = {**asked("/v1/chat/completions", "Tell me a story."), "min_tokens": 60, "temperature": 0}
+            answer = await client.post(
+                f"{server.url}/v1/chat/completions", json=body, headers={"Authorization": "Bearer many"}
+            )
+            assert answer.status_code == 200, answer.text
+            done += 1
+
+        limits = httpx2.Limits(max_connections=400)
+        async with httpx2.AsyncClient(timeout=SECONDS, limits=limits) as client:
+            tasks = [asyncio.ensure_future(many(client)) for _ in range(300)]
+            while server.model.in_flight < 250 and not any(task.done() for task in tasks):
+                await asyncio.sleep(0.01)
+            started = time.monotonic()
+            body = {**asked("/v1/chat/completions", "Tell me a story."), "max_tokens": 3, "temperature": 0}
+            one = await client.post(
+                f"{server.url}/v1/chat/completions", json=body, headers={"Authorization": "Bearer one"}
+            )
+            assert one.status_code == 200
+            seconds, before = time.monotonic() - started, done
+            for task in tasks:
+                await task
+            return before, seconds
+
+    before, seconds = asyncio.run(both())
+    print(f"answered after {seconds:.2f} s, {before} others were answered before")
+    assert before < 150
