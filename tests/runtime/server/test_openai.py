@@ -264,7 +264,7 @@ def test_what_is_not_honoured_is_refused_by_name(parameters: dict[str, Any], nam
 def test_a_prompt_that_does_not_fit_has_the_code_of_the_protocol(builtin: Served):
     client = openai.OpenAI(base_url=f"{builtin.url}/v1", api_key="none")
     length = builtin.get("/v1/models").json()["data"][0]["max_model_len"]
-    for text in ("word " * length, "word " * 300 * length):
+    for text in ("word " * length, "word " * 150 * length):
         with pytest.raises(openai.BadRequestError) as caught:
             client.chat.completions.create(model=builtin.model, messages=[{"role": "user", "content": text}])
         assert caught.value.code == "context_length_exceeded"
