@@ -11,16 +11,16 @@ from typing import Annotated
 import typer
 
 from lmc import driver
-from lmc.cli.compile import compile_command
-from lmc.cli.grammar import grammar_command
-from lmc.cli.opt import OptCommand, opt_command
+from lmc.cli.commands.compile import compile_command
+from lmc.cli.commands.grammar import grammar_command
+from lmc.cli.commands.opt import OptCommand, opt_command
 from lmc.cli.output import forget, print_error, write_out
-from lmc.cli.run import run_command
-from lmc.cli.schedule import schedule_command
-from lmc.cli.serve import serve_command
-from lmc.cli.simulate import simulate_command
-from lmc.cli.view import view_command
-from lmc.cli.viz import viz_command
+from lmc.cli.commands.run import run_command
+from lmc.cli.commands.schedule import schedule_command
+from lmc.cli.commands.serve import serve_command
+from lmc.cli.commands.simulate import simulate_command
+from lmc.cli.commands.view import view_command
+from lmc.cli.commands.viz import viz_command
 
 FAILURE = 1
 USAGE = 2

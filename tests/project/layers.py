@@ -68,7 +68,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "lmc.backend": ("json", "schedule"),
     "lmc.report": ("analysis", "forms"),
     "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands"),
-    "lmc.cli": ("results",),
+    "lmc.cli": ("results", "commands"),
     "lmc.runtime": ("hints", "kernels", "local", "server"),
     "lmc.runtime.kernels": ("native",),
     "lmc.runtime.local": ("modules", "sampling"),

@@ -159,11 +159,11 @@ def test_transformers_is_not_for_kernels():
 def test_a_way_around_the_registry_is_found():
     direct = {"lmc.driver.compile.compile": "from lmc.runtime.local import engine"}
     assert len(layers.torch_part_violations(direct)) == 1
-    by_name = {"lmc.cli.run": "import importlib\nimportlib.import_module('lmc.runtime.local')"}
+    by_name = {"lmc.cli.commands.run": "import importlib\nimportlib.import_module('lmc.runtime.local')"}
     assert layers.dynamic_import_violations(by_name) == [
-        "lmc.cli.run:2: import_module outside lmc.driver.targets.registry"
+        "lmc.cli.commands.run:2: import_module outside lmc.driver.targets.registry"
     ]
-    assert layers.dynamic_import_violations({"lmc.driver.targets.registry": by_name["lmc.cli.run"]}) == []
+    assert layers.dynamic_import_violations({"lmc.driver.targets.registry": by_name["lmc.cli.commands.run"]}) == []
 
 
 def test_within_does_not_take_a_prefix_for_a_package():

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lmc import driver
-from lmc.cli.compile import Level
+from lmc.cli.commands.compile import Level
 from lmc.cli.options import OrderSections, ProfileUse, program_option
 from lmc.cli.output import MODELS, check_output, prints_to_stderr, target_spec, write_artifact
 

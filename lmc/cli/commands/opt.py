@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from lmc import driver
-from lmc.cli.compile import Level
+from lmc.cli.commands.compile import Level
 from lmc.cli.options import ProfileUse
 from lmc.cli.output import MODELS, check_output, print_note, target_spec, write_artifact, write_out
 
