@@ -14,13 +14,13 @@ from lmc import driver
 from lmc.cli.commands.compile import compile_command
 from lmc.cli.commands.grammar import grammar_command
 from lmc.cli.commands.opt import OptCommand, opt_command
-from lmc.cli.output import forget, print_error, write_out
 from lmc.cli.commands.run import run_command
 from lmc.cli.commands.schedule import schedule_command
 from lmc.cli.commands.serve import serve_command
 from lmc.cli.commands.simulate import simulate_command
 from lmc.cli.commands.view import view_command
 from lmc.cli.commands.viz import viz_command
+from lmc.cli.output import forget, print_error, write_out
 
 FAILURE = 1
 USAGE = 2
