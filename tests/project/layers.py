@@ -98,7 +98,7 @@ BASE_PACKAGES = frozenset(
 )
 GRAMMAR_PACKAGES = frozenset({"llguidance"})  # in the base installation, for one package
 LOCAL_PACKAGES = frozenset({"safetensors", "torch", "transformers"})
-SERVER_PACKAGES = frozenset({"fastapi", "prometheus_client", "starlette", "uvicorn"})
+SERVER_PACKAGES = frozenset({"fastapi", "prometheus_client", "python_multipart", "starlette", "uvicorn"})
 GPU_PACKAGES = frozenset({"flashinfer", "triton"})
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "lmc": BASE_PACKAGES,

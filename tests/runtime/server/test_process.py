@@ -4,6 +4,8 @@ import contextlib
 import json
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -184,6 +186,16 @@ def test_too_many_requests_are_told_to_come_back():
             thread.join()
         assert (429, "1") in statuses
         assert (200, None) in statuses
+
+
+@pytest.mark.parametrize("package", ["fastapi", "uvicorn", "python_multipart", "prometheus_client"])
+def test_the_extra_is_named_where_it_is_not_installed(package: str):
+    code = f"import sys; sys.modules[{package!r}] = None; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", "--model", "toy", "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 2
+    assert f"lmc serve needs {package}" in done.stderr
+    assert "lmc-compiler[server]" in done.stderr
 
 
 def test_the_toy_starts_without_torch():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any, Literal
 
+import python_multipart  # noqa: F401 - Starlette imports it at an upload only  # pyright: ignore[reportUnusedImport]
 from fastapi import APIRouter, Query, Request
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
