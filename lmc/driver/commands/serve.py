@@ -76,7 +76,7 @@ def serve(given: GivenOptions, options: ServeOptions, started: Callable[[str, st
         settings = Settings(
             model=name,
             api_key=key,
-            hosts=frozenset(_LOOPBACK_NAMES) if _is_loopback(options.host) else None,
+            hosts=frozenset((*_LOOPBACK_NAMES, options.host.lower())) if _is_loopback(options.host) else None,
             allow_origin=options.allow_origin,
             max_body=options.max_body,
             max_waiting=options.max_waiting,

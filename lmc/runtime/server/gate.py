@@ -31,6 +31,7 @@ LOG = logging.getLogger("lmc.server")
 _OPEN = frozenset({"/health", "/ready"})
 """Paths that need no key: load balancers ask them."""
 _BULK = frozenset({"/v1/files", "/v1/messages/batches"})
+_LARGE = 32 << 10
 MOST_JSON = 4 << 20
 """Bytes of other bodies: they are parsed on the event loop, within 0.15 s whatever they hold."""
 _ALLOWED_HEADERS = "authorization, content-type, x-api-key, x-lmc-priority, anthropic-version, anthropic-beta"
@@ -42,6 +43,7 @@ class Exchange:
 
     id: str
     lane: int
+    body_bytes: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     generated_tokens: int = 0
@@ -88,7 +90,7 @@ class Gate:
         served = Exchange(f"req_{uuid.uuid4().hex}", lane)
         scope["state"] = {**scope.get("state", {}), "served": served, "model": self._model, "gate": self}
         started, status = time.perf_counter(), 0
-        body = LimitedBody(receive, self._most(scope))
+        body = LimitedBody(receive, self._most(scope), served)
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -166,16 +168,16 @@ class Gate:
 class LimitedBody:
     """Reads the body of a request, up to a limit."""
 
-    def __init__(self, receive: Receive, limit: int) -> None:
+    def __init__(self, receive: Receive, limit: int, served: Exchange) -> None:
         self._receive = receive
         self._limit = limit
-        self._seen = 0
+        self._served = served
 
     async def receive(self) -> Message:
         """Return the next message. Raises ``ApiError`` behind the limit."""
         message = await self._receive()
-        self._seen += len(message.get("body", b""))
-        if self._seen > self._limit:
+        self._served.body_bytes += len(message.get("body", b""))
+        if self._served.body_bytes > self._limit:
             raise too_large(self._limit)
         return message
 
@@ -199,7 +201,8 @@ def lane_of(request: Request) -> ClientLane:
         raise refused("X-Lmc-Priority", f"{given!r} is no whole number") from None
     if abs(priority) > MOST_PRIORITY:
         raise refused("X-Lmc-Priority", f"it must be from {-MOST_PRIORITY} to {MOST_PRIORITY}")
-    return ClientLane(request.state.served.lane, priority)
+    served: Exchange = request.state.served
+    return ClientLane(served.lane, priority, is_large=served.body_bytes > _LARGE)
 
 
 def note_usage(request: Request, found: Sequence[Generation]) -> None:

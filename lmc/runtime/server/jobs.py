@@ -18,11 +18,15 @@ UNLIMITED = 256
 
 @dataclass(frozen=True, slots=True)
 class ClientLane:
-    """Whose job it is, as a number, and the priority of the request; ``place`` is that of a line in its batch."""
+    """Whose job it is, as a number, and the priority of the request; ``place`` is that of a line in its batch.
+
+    ``is_large``: the body is so large that its prompts take long to make.
+    """
 
     number: int
     priority: int = 0
     place: Place | None = None
+    is_large: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -28,17 +29,24 @@ from lmc.ir.engine.protocol import (
     TokenDelta,
 )
 from lmc.ir.errors import ConstraintError, EngineError, InputError
-from lmc.runtime.server.errors import ApiError, error_of
+from lmc.runtime.server.errors import ApiError, error_of, refused
 from lmc.runtime.server.jobs import ClientLane, Event, GenerationJob, ScoredPart
 from lmc.runtime.server.prompts import Prompts
 from lmc.runtime.server.tokens import TokenTexts
 
 T = TypeVar("T")
 _COMPILERS = 2
+_RUNNING = 256  # of an engine that runs everything at once
 _BUDGET = Budget(work=100_000, steps=10_000_000, work_of_token=30_000)
 """Half a second of compilation, and 0.1 s for a token: all generations wait for it."""
 MOST_CHARACTERS = 128 << 10
 """Of a schema, or those of all tools: what is compiled within a second. Of other constraints it is a quarter."""
+
+
+class Prompting(Protocol):
+    """The body of a request that has prompts. They raise ``ApiError``."""
+
+    def prompts(self, model: Model) -> list[tuple[int, ...]]: ...
 
 
 class Cancellable(Protocol):
@@ -62,6 +70,7 @@ class Model:
         self.texts = TokenTexts.of(self.tokenizer)
         self.prompts = Prompts(self.tokenizer, self.engine.info.context_length, self.texts)
         self.in_flight = 0
+        self._of_lanes: Counter[int] = Counter()
         self.batched = 0
         self._handles: dict[int, Cancellable] = {}
         self._compiling = asyncio.Semaphore(_COMPILERS)
@@ -76,6 +85,21 @@ class Model:
     def now(self) -> int:
         """The time of day, in seconds since 1970."""
         return int(time.time())
+
+    @property
+    def most_of_lane(self) -> int:
+        """The most jobs of a lane at once: what runs, and half of what may wait, so that others find room."""
+        most = self.engine.info.max_running
+        return (_RUNNING if most is None else most) + self.max_waiting // 2
+
+    def check_count(self, count: int, parameter: str) -> None:
+        """Raise ``ApiError`` that blames ``parameter`` where a request asks for too many generations."""
+        if count > self.most_of_lane:
+            raise refused(parameter, f"it asks for {count} generations, and at most {self.most_of_lane} are taken")
+
+    async def prompts_of(self, body: Prompting, lane: ClientLane) -> list[tuple[int, ...]]:
+        """Return the prompts of a request. Large ones are made in a thread, so that others do not wait for them."""
+        return await asyncio.to_thread(body.prompts, self) if lane.is_large else body.prompts(self)
 
     def ids(self, given: Sequence[int]) -> tuple[int, ...]:
         """Return a prompt that is given as token ids. Raises ``InputError`` for one that the model does not have."""
@@ -222,18 +246,24 @@ class Model:
             finally:
                 self.batched -= count
             return
-        if self.waiting + count > self.max_waiting and self.waiting:
+        own = self._of_lanes[lane.number]
+        is_full = self.waiting + count > self.max_waiting and self.waiting
+        if is_full or (own and own + count > self.most_of_lane):
             raise ApiError(
                 "busy",
-                f"{self.waiting} requests wait for the model",
+                f"{self.waiting} requests wait for the model, {own} are yours",
                 code="rate_limit_exceeded",
                 headers={"Retry-After": "1"},
             )
         self.in_flight += count
+        self._of_lanes[lane.number] += count
         try:
             yield
         finally:
             self.in_flight -= count
+            self._of_lanes[lane.number] -= count
+            if not self._of_lanes[lane.number]:
+                del self._of_lanes[lane.number]
 
 
 def computed(prompt: Sequence[int], cached_tokens: int = 0) -> Generation:

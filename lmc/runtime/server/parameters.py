@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lmc.ir.engine.protocol import SamplingParams
 from lmc.runtime.server.errors import ApiError, refused
@@ -13,6 +13,9 @@ from lmc.runtime.server.errors import ApiError, refused
 MOST_CHOICES = 128
 MOST_STOPS = 64
 MOST_LOGPROBS = 20
+Ids = Annotated[list[int], Field(fail_fast=True)]
+Texts = Annotated[list[str], Field(fail_fast=True)]
+"""Long lists, of which one error is named: a list of the other kind has as many as members."""
 
 
 class Parameters(BaseModel):

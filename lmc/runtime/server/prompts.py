@@ -15,6 +15,8 @@ from lmc.ir.tokens.tool_text import PLAIN_CALLS, CallSyntax, ChatCall, ToolText,
 from lmc.runtime.server.errors import refused
 from lmc.runtime.server.tokens import TokenTexts
 
+_MOST_MESSAGES = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class ChatTurn:
@@ -41,8 +43,8 @@ class Prompts:
         message or tool becomes a special token. A template without tools has them in a message of the system. Raises
         ``InputError`` where the template refuses the turns, ``ContextLengthError`` where they are too long.
         """
-        if not messages:
-            raise refused("messages", "there is no message")
+        if not 0 < len(messages) <= _MOST_MESSAGES:
+            raise refused("messages", f"give 1 to {_MOST_MESSAGES} messages")
         if self.call_syntax.answer:
             messages, tools = self._plain(messages, tools), ()
         context = Context.empty(self.tokenizer, tools)

@@ -18,6 +18,8 @@ from lmc.ir.errors import InputError
 from lmc.runtime.server.app import ServerApp
 
 _POLL_SECONDS = 0.05
+_CLOSE_SECONDS = 2
+"""For connections whose requests were cut, or never came in whole."""
 _SWITCH_SECONDS = 0.001
 """After so long a thread that compiles a constraint lets the loop go on; the default is five times that."""
 
@@ -29,6 +31,8 @@ def bound(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
+        # Without it the kernel lets two processes bind the address, as long as none listens.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError as error:
         made.close()
         raise InputError(
@@ -43,7 +47,13 @@ class Process(uvicorn.Server):
 
     def __init__(self, server: ServerApp, drain_seconds: float, started: Callable[[], None]) -> None:
         config = uvicorn.Config(
-            server.gate, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_keep_alive=75
+            server.gate,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=_CLOSE_SECONDS,
         )
         super().__init__(config)
         self._gate = server.gate
@@ -56,6 +66,8 @@ class Process(uvicorn.Server):
         """Accept connections."""
         gc.collect()
         gc.freeze()  # what is loaded stays: looking through it took 0.3 s at each full collection
+        for each in sockets or ():  # connections inherit it: what is left of them does not hold up the next process
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         await super().startup(sockets)
         self._loop = asyncio.get_running_loop()
         self._resume()

@@ -141,3 +141,64 @@ def test_a_client_that_asks_for_much_starves_no_other(server: Inside):
     before, seconds = asyncio.run(both())
     print(f"answered after {seconds:.2f} s, {before} others were answered before")
     assert before < 150
+
+
+def test_a_request_or_a_client_has_no_more_than_its_share(server: Inside):
+    """Of the places in which requests run and wait: others find room."""
+    with running(server.engine, max_waiting=8) as small:
+        most = small.model.most_of_lane
+
+        def body(prompts: int) -> dict[str, Any]:
+            return {"model": "model", "prompt": ["x"] * prompts, "max_tokens": 40, "temperature": 0}
+
+        async def all_of_them() -> list[httpx2.Response]:
+            async with httpx2.AsyncClient(timeout=SECONDS, base_url=small.url) as client:
+
+                async def ask(key: str, prompts: int) -> httpx2.Response:
+                    headers = {"Authorization": f"Bearer {key}"}
+                    return await client.post("/v1/completions", json=body(prompts), headers=headers)
+
+                too_many = await ask("a", most + 1)
+                first = asyncio.ensure_future(ask("a", most))
+                while small.model.in_flight < most:
+                    await asyncio.sleep(0.001)
+                return [too_many, await ask("a", 1), await ask("b", 1), await first]
+
+        too_many, more, other, first = asyncio.run(all_of_them())
+    assert (too_many.status_code, too_many.json()["error"]["param"]) == (400, "prompt")
+    assert (more.status_code, more.headers["retry-after"]) == (429, "1")
+    assert other.status_code == first.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": ["x"] * 2048, "n": 128}),
+        ("/v1/completions", {"prompt": ["x"] * 900_000}),
+        ("/v1/completions", {"prompt": [5] * 1_300_000}),
+        ("/generate", {"input_ids": [5] * 1_300_000}),
+        ("/generate", {"text": ["x"] * 900_000}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}] * 40_000}),
+        ("/v1/messages/count_tokens", {"messages": [{"role": "user", "content": "x"}] * 40_000}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "日本語" * 70_000}]}),
+    ],
+)
+def test_large_requests_hold_up_no_other(server: Inside, path: str, body: dict[str, Any]):
+    model = {} if path == "/generate" else {"model": "model"}
+
+    async def both() -> tuple[httpx2.Response, float]:
+        longest = 0.0
+        async with httpx2.AsyncClient(timeout=SECONDS, base_url=server.url) as client:
+            content = json.dumps({**model, **body}, ensure_ascii=False, separators=(",", ":")).encode()
+            headers = {"content-type": "application/json"}
+            large = asyncio.ensure_future(client.post(path, content=content, headers=headers))
+            while not large.done():
+                asked = time.monotonic()
+                await client.get("/health")
+                longest = max(longest, time.monotonic() - asked)
+                await asyncio.sleep(0.005)
+            return await large, longest
+
+    answer, longest = asyncio.run(both())
+    print(f"the longest wait is {1000 * longest:.0f} ms")
+    assert answer.status_code == 400, answer.text

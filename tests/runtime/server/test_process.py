@@ -1,6 +1,5 @@
 """The process of a server: who may connect, signals, draining, limits, the log."""
 
-import contextlib
 import json
 import signal
 import socket
@@ -8,12 +7,15 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from lmc.ir.errors import InputError
+from lmc.runtime.server.running import bound
 from tests.runtime.server.servers import FULL, SECONDS, Served, served
 
 CHAT: dict[str, Any] = {"model": "builtin", "messages": [{"role": "user", "content": "Count to a thousand."}]}
@@ -81,7 +83,7 @@ def test_a_second_signal_ends_the_process():
         began = threading.Event()
 
         def read() -> None:
-            with contextlib.suppress(httpx2.HTTPError):
+            with suppress(httpx2.HTTPError):
                 opened(server, "/v1/chat/completions", LONG, began)
 
         client = threading.Thread(target=read)
@@ -169,9 +171,9 @@ def test_bodies_have_a_limit():
 
 
 def test_too_many_requests_are_told_to_come_back():
-    with served("--model", "builtin", "--max-waiting", "1") as server:
-        body = {"model": "builtin", "prompt": ["word"] * 300, "max_tokens": 4, "temperature": 0}
-        began = threading.Barrier(3)
+    with served("--model", "builtin", "--max-waiting", "100") as server:
+        body = {"model": "builtin", "prompt": ["word"] * 200, "max_tokens": 4, "temperature": 0}
+        began = threading.Barrier(5)
         statuses: list[tuple[int, str | None]] = []
 
         def ask() -> None:
@@ -179,7 +181,7 @@ def test_too_many_requests_are_told_to_come_back():
             answer = server.post("/v1/completions", body)
             statuses.append((answer.status_code, answer.headers.get("retry-after")))
 
-        threads = [threading.Thread(target=ask) for _ in range(3)]
+        threads = [threading.Thread(target=ask) for _ in range(5)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -201,3 +203,25 @@ def test_the_extra_is_named_where_it_is_not_installed(package: str):
 def test_the_toy_starts_without_torch():
     with served("--model", "toy") as server:
         assert "libtorch" not in Path(f"/proc/{server.process.pid}/maps").read_text("utf-8")
+
+
+def test_an_address_has_one_server_also_before_it_listens():
+    with closing(bound("127.0.0.1", 0)) as first, pytest.raises(InputError, match="can't be used"):
+        bound("127.0.0.1", first.getsockname()[1])
+
+
+def test_a_body_that_never_comes_does_not_hold_up_the_end():
+    with served("--model", "toy", "--drain-seconds", "0.5") as server:
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{"
+        with closing(socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])))) as client:
+            client.sendall(head)
+            time.sleep(0.2)
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait(SECONDS) == 0
+
+
+def test_any_address_of_the_loopback_is_a_name_of_its_server():
+    with served("--model", "toy", "--host", "127.0.0.2") as server:
+        answer = httpx2.get(f"{server.url}/v1/models")
+        assert server.url.startswith("http://127.0.0.2:")
+        assert answer.status_code == 200

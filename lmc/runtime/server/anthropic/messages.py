@@ -137,7 +137,7 @@ class MessagesRequest(Conversation):
 
     async def job(self, model: Model, lane: ClientLane) -> tuple[GenerationJob, OutputFormat]:
         """Return what the engine has to do, and the format of its output. Raises ``ApiError``."""
-        (prompt,) = self.prompts(model)
+        (prompt,) = await model.prompts_of(self, lane)
         sampling = sampling_of(
             max_tokens=max(self.max_tokens, 1),
             temperature=self.temperature,
@@ -204,7 +204,7 @@ async def create_message(request: Request, body: MessagesRequest) -> Response:
 @router.post("/v1/messages/count_tokens")
 async def count_tokens(request: Request, body: Conversation) -> dict[str, int]:
     """Count the tokens of a conversation."""
-    (prompt,) = body.prompts(model_of(request))
+    (prompt,) = await model_of(request).prompts_of(body, lane_of(request))
     return {"input_tokens": len(prompt)}
 
 

@@ -119,7 +119,7 @@ class ChatRequest(Sampled):
 
     async def job(self, model: Model, lane: ClientLane) -> tuple[GenerationJob, OutputFormat]:
         """Return what the engine has to do, and the format of its outputs. Raises ``ApiError``."""
-        (prompt,) = self.prompts(model)
+        (prompt,) = await model.prompts_of(self, lane)
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         logprobs = (self.top_logprobs or 0) if self.logprobs else None
         sampling = self.sampling(model, most, len(prompt), logprobs)

@@ -17,13 +17,13 @@ from lmc.runtime.server.jobs import Answered, ClientLane, GenerationJob, ScoredP
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Sampled, check_model
 from lmc.runtime.server.openai.form import FINISH, failed, head_of, usage_of
+from lmc.runtime.server.parameters import Ids, Texts
 from lmc.runtime.server.streams import DONE, EventStream, data, while_connected
 from lmc.runtime.server.tokens import TokenTexts
 
 router = APIRouter()
 
 _DEFAULT_MAX_TOKENS = 16  # as in OpenAI's API
-_MOST_PROMPTS = 2048
 
 
 class CompletionRequest(Sampled):
@@ -32,7 +32,7 @@ class CompletionRequest(Sampled):
     IGNORED: ClassVar[frozenset[str]] = frozenset({"user"})
     NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {"best_of": (1,), "suffix": ("",)}
 
-    prompt: str | list[int] | list[str] | list[list[int]]
+    prompt: str | Ids | Texts | list[Ids]
     max_tokens: int | None = None
     logprobs: int | None = Field(default=None, ge=0, le=5)
     echo: bool | None = None
@@ -43,8 +43,9 @@ class CompletionRequest(Sampled):
         given: list[Any] = [*self.prompt] if isinstance(self.prompt, list) else [self.prompt]
         if given and isinstance(given[0], int):
             given = [given]
-        if not 0 < len(given) <= _MOST_PROMPTS:
-            raise refused("prompt", f"give 1 to {_MOST_PROMPTS} prompts")
+        if not given:
+            raise refused("prompt", "there is none")
+        model.check_count(len(given) * self.choices, "prompt")
         try:
             return [model.prompts.raw(each) if isinstance(each, str) else model.ids(each) for each in given]
         except Exception as error:
@@ -56,7 +57,7 @@ class CompletionRequest(Sampled):
             raise refused(
                 "logprobs", "with echo it must be 0: the likeliest tokens at places of a prompt are not computed"
             )
-        prompts = self.prompts(model)
+        prompts = await model.prompts_of(self, lane)
         constraint = await self.constraint(model)
         seeds = seeds_of(model.seed(self.seed), self.choices)
         most = _DEFAULT_MAX_TOKENS if self.max_tokens is None else max(self.max_tokens, 1)

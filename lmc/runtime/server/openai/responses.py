@@ -219,7 +219,7 @@ class ResponsesRequest(Parameters):
 
     async def job(self, model: Model, lane: ClientLane) -> tuple[GenerationJob, OutputFormat]:
         """Return what the engine has to do, and the format of its output. Raises ``ApiError``."""
-        (prompt,) = self.prompts(model)
+        (prompt,) = await model.prompts_of(self, lane)
         if self.top_logprobs and not self.include:
             raise refused("top_logprobs", "it needs message.output_text.logprobs in include")
         if self.include and self.use.tools:

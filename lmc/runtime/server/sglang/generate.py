@@ -19,14 +19,13 @@ from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
 from lmc.runtime.server.jobs import MOST_PRIORITY, ClientLane, GenerationJob, ScoredPart, seeds_of
 from lmc.runtime.server.model import Model, computed
-from lmc.runtime.server.parameters import MOST_CHOICES, MOST_LOGPROBS, Parameters, sampling_of
+from lmc.runtime.server.parameters import MOST_CHOICES, MOST_LOGPROBS, Ids, Parameters, Texts, sampling_of
 from lmc.runtime.server.sglang.form import failed
 from lmc.runtime.server.streams import DONE, EventStream, data, while_connected
 
 router = APIRouter()
 
 _DEFAULT_MAX_NEW_TOKENS = 128  # as in SGLang
-_MOST_PROMPTS = 2048
 
 
 class SamplingFields(Parameters):
@@ -92,8 +91,8 @@ class GenerateRequest(Parameters):
         "modalities": ([],),
     }
 
-    text: str | list[str] | None = None
-    input_ids: list[int] | list[list[int]] | None = None
+    text: str | Texts | None = None
+    input_ids: Ids | list[Ids] | None = None
     sampling_params: SamplingFields | list[SamplingFields] | None = None
     rid: str | list[str] | None = None
     return_logprob: bool | list[bool] | None = None
@@ -115,8 +114,9 @@ class GenerateRequest(Parameters):
         name = "input_ids" if self.text is None else "text"
         given: Any = self.input_ids if self.text is None else self.text
         prompts: Sequence[Any] = given if self.is_batch else [given]
-        if not 0 < len(prompts) <= _MOST_PROMPTS:
-            raise refused(name, f"give 1 to {_MOST_PROMPTS} prompts")
+        if not prompts:
+            raise refused(name, "there is none")
+        model.check_count(len(prompts), name)
         try:
             return [model.prompts.raw(each) if isinstance(each, str) else model.ids(each) for each in prompts]
         except Exception as error:
@@ -233,10 +233,10 @@ async def _scores(model: Model, pieces: Sequence[Piece]) -> list[list[tuple[int,
 
 async def _pieces(model: Model, request: Request, body: GenerateRequest) -> list[Piece]:
     """Return the prompts of a request. Raises ``ApiError``."""
-    prompts = body.prompts(model)
     lane = lane_of(request)
     if body.priority is not None:
-        lane = ClientLane(lane.number, body.priority)
+        lane = replace(lane, priority=body.priority)
+    prompts = await model.prompts_of(body, lane)
     began = time.perf_counter()
 
     def of(name: str, value: Any, index: int) -> Any:
