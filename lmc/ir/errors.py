@@ -62,6 +62,10 @@ def located(error: BaseException, location: Location | None) -> BaseException:
     return error
 
 
+class LmcWarning(UserWarning):
+    """A warning of lmc itself, at a line of the user's program."""
+
+
 class CaptureError(LmcError):
     """A program that neither capture nor eager execution can run. The remedy is a change of the program's code."""
 

@@ -12,7 +12,7 @@ import io
 import re
 import tokenize
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lmc.ir.core import Attribute, Block, Constraint, Op, Value, walk
 from lmc.ir.ids import escape
@@ -27,7 +27,6 @@ _WORDS = frozenset(
         "group",
         "host",
         "jump_forward",
-        "keywords",
         "kinds",
         "method",
         "role",
@@ -37,11 +36,14 @@ _WORDS = frozenset(
 """Attributes whose strings are names of Python or words of lmc."""
 _NAMES = frozenset({"name", "present_names", "variable_names"})
 """Attributes that hold names of calls. Every other string of an op may hold a text."""
+_WRITTEN = frozenset({"keywords"})
+"""Attributes whose strings are names of Python where the source has them: ``**`` makes a name of any text."""
 _PARTS_OF_IDS = frozenset({"fork", "prefill"})
 _PART = re.compile(r"(?P<base>@?[^#*$]*)(?P<use>.*)", re.DOTALL)
 _NUMBERED = re.compile(r"[0-9]+(\.[a-z]+)*")
 _QUOTED = re.compile(r"(?<!\w)'((?:[^'\\]|\\.|'(?=\w))*)'(?!\w)|\"((?:[^\"\\]|\\.)*)\"|`([^`]*)`")
 _WORD = re.compile(r"[^\s,;:()'\"`]+")
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 def length_of(text: str | bytes) -> str:
@@ -53,10 +55,10 @@ class Redaction:
     """Replaces the texts of ``modules`` by their lengths, and those of messages about them.
 
     The same op always becomes the same op, so that identity still tells ops apart. Different names of one length have
-    numbers: ``‹7›``, ``‹7·2›``. ``program`` is the name of the program.
+    numbers: ``‹7›``, ``‹7·2›``. ``program`` is the name of the program, ``sources`` the text of its files.
     """
 
-    def __init__(self, program: str, modules: Sequence[Module]) -> None:
+    def __init__(self, program: str, modules: Sequence[Module], sources: Iterable[str] = ()) -> None:
         self._ops: dict[Op, Op] = {}
         self._values: dict[str, str] = {}
         self._names: dict[str, str] = {}
@@ -65,13 +67,16 @@ class Redaction:
         self._ids: dict[str, str] = {}
         """The ids that differ from what is shown for them."""
         self._kept = {program}
-        self._parameters: set[str] = set()
+        self._keys: dict[str, str] = {}
+        """The lengths that are shown for keys of arguments and of ``**``."""
+        self._written = {
+            name for text in sources for line in redacted_source(text.split("\n")) for name in _IDENTIFIER.findall(line)
+        }
         for module in modules:
             self._kept.update(host.name for host in module.hosts)
             self._kept.update(constraint.name for constraint in module.constraints)
             for function in module.functions:
                 self._kept.add(function.name)
-                self._parameters.update(value.name for value in function.parameters)
         ops = list({op: None for module in modules for each in module.functions for op in walk([each.body])})
         for op in ops:
             self._kept.add(op.NAME)
@@ -79,6 +84,16 @@ class Redaction:
             for name in _NAMES:
                 for text in _strings(getattr(op, name, None)):
                     self.name(text)
+        self._parameters = {
+            value.name: self.parameter(value.name)
+            for module in modules
+            for function in module.functions
+            for value in function.parameters
+        }
+        """The names that are shown for the parameters of functions, by their names."""
+        self._kept.update(self._parameters.values())
+        keyed = sorted((name for name, shown in self._parameters.items() if name != shown), key=len, reverse=True)
+        self._keyed = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, keyed))})(?!\w)") if keyed else None
         self._has_digits = any(name[:1].isdigit() for name in self._names)
         for op in ops:
             self.id(getattr(op, "id", None) or "")
@@ -86,6 +101,11 @@ class Redaction:
     def name(self, text: str) -> str:
         """Return what is shown for the name of a call."""
         return self._shown(escape(text), len(text))
+
+    def parameter(self, name: str) -> str:
+        """Return what is shown for a parameter: an argument with parts has one for each, ``argument.key.key``."""
+        argument, *keys = name.split(".")
+        return ".".join([argument, *map(self._key, keys)])
 
     def id(self, op_id: str) -> str:
         """Return an id without the names of calls in it."""
@@ -114,23 +134,36 @@ class Redaction:
         return dataclasses.replace(constraint, text=length_of(constraint.text), digest=None)
 
     def message(self, text: str) -> str:
-        """Return a message without the texts that it quotes, and with the ids that are shown."""
+        """Return a message without the texts that it quotes, and with the ids and parameters that are shown."""
+        if self._keyed is not None:
+            text = self._keyed.sub(lambda found: self._parameters[found[0]], text)
         return _WORD.sub(lambda found: self._ids.get(found[0], found[0]), _QUOTED.sub(self._quoted, text))
 
     def _quoted(self, found: re.Match[str]) -> str:
         inner = next(each for each in found.groups() if each is not None)
         mark = found.group()[0]
-        if inner in self._kept or inner in self._parameters:
+        if inner in self._kept:
             return found.group()
         shown = self._ids.get(inner) or self._names.get(escape(inner)) or length_of(inner)
         return f"{mark}{shown}{mark}"
 
     def _shown(self, name: str, length: int) -> str:
-        known = self._names.get(name)
-        if known is None:
-            number = self._of_length[length] = self._of_length.get(length, 0) + 1
-            known = self._names[name] = f"‹{length}›" if number == 1 else f"‹{length}·{number}›"
-        return known
+        if name not in self._names:
+            self._names[name] = self._numbered(length)
+        return self._names[name]
+
+    def _key(self, text: str) -> str:
+        found = self._names.get(escape(text)) or self._keys.get(text)
+        if found is None:
+            found = self._keys[text] = self._numbered(len(text))
+        return found
+
+    def _keyword(self, name: str) -> str:
+        return name if name in self._written else self._key(name)
+
+    def _numbered(self, length: int) -> str:
+        number = self._of_length[length] = self._of_length.get(length, 0) + 1
+        return f"‹{length}›" if number == 1 else f"‹{length}·{number}›"
 
     def _part(self, part: str) -> str:
         """Return a part of an id: names of Python, numbers and lmc's own words stay."""
@@ -146,7 +179,9 @@ class Redaction:
     def _value(self, value: Value) -> Value:
         """Return a value with a number for a name: a call gives its name to its results."""
         name = value.name
-        if name in self._parameters or (_NUMBERED.fullmatch(name) and not self._has_digits):
+        if name in self._parameters:
+            return Value(self._parameters[name], value.type)
+        if _NUMBERED.fullmatch(name) and not self._has_digits:
             return value
         if name not in self._values:
             number = len(self._values)
@@ -169,6 +204,8 @@ class Redaction:
                 changed[name] = None if held is None else self.id(held)
             elif name in _NAMES:
                 changed[name] = self.name(held) if isinstance(held, str) else held and tuple(map(self.name, held))
+            elif name in _WRITTEN:
+                changed[name] = tuple(map(self._keyword, _strings(held)))
             elif name not in _WORDS:
                 changed[name] = _literal(held)
         return dataclasses.replace(op, **changed)

@@ -98,7 +98,7 @@ def view_of(given: Given) -> CompiledView:
     if given.old is not None and len(shown) > 1:
         of_old = costs_of(given.old, stages.first, sources)
         old_calls = of_old.calls if redaction is None else [_without_names(call, redaction) for call in of_old.calls]
-        old = OldModule(program=_program(given.old, of_old, stages.first), calls=tuple(old_calls))
+        old = OldModule(program=_program(given.old, of_old, stages.first, redaction), calls=tuple(old_calls))
     batch, plan, run, uses = given.batch, None, None, {}
     if given.timeline is not None:
         own = [keys[each.op] for each in stages.ops]
@@ -120,7 +120,7 @@ def view_of(given: Given) -> CompiledView:
     return CompiledView(
         format=FORMAT,
         version=VERSION,
-        program=_program(given, costs, stages.ops),
+        program=_program(given, costs, stages.ops, redaction),
         sources=tuple(_sources(given, sources, _places(stages.nodes), notices)),
         stages=tuple(shown),
         remarks=tuple(remarks),
@@ -326,7 +326,9 @@ def _placed(entry: Entry, number: int) -> Entry:
 
 
 def _redaction(given: Given) -> Redaction | None:
-    return Redaction(given.plan.name, [step.module for step in given.steps]) if given.redact else None
+    if not given.redact:
+        return None
+    return Redaction(given.plan.name, [step.module for step in given.steps], given.texts.values())
 
 
 def _said(redaction: Redaction, text: str) -> str:
@@ -365,14 +367,15 @@ def _op_count(module: Module) -> int:
     return sum(1 for _ in walk([module.main.body]))
 
 
-def _program(given: Given, costs: Costs, ops: Sequence[Placed]) -> ProgramView:
+def _program(given: Given, costs: Costs, ops: Sequence[Placed], redaction: Redaction | None) -> ProgramView:
+    shown = visible if redaction is None else redaction.parameter
     module = given.steps[-1].module
     prefills = Counter(each.op.scope for each in ops if isinstance(each.op, PrefillOp))
     remarks = [remark for step in given.steps for remark in step.remarks if remark.kind == "applied"]
     called = called_hosts(module.main.body)
     return ProgramView(
         name=visible(module.name),
-        parameters={visible(value.name): visible(str(value.type)) for value in module.main.parameters},
+        parameters={visible(shown(value.name)): visible(str(value.type)) for value in module.main.parameters},
         ops=len(ops),
         model_calls=sum(is_call(each.op) for each in ops),
         waves=given.plan.wave_count,

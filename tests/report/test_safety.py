@@ -140,8 +140,12 @@ def test_texts_stay_readable(text: str) -> None:
 SECRET = "Xyzzy"
 SECRETS = f'''"""Module {SECRET}."""
 
+import warnings
+
 import lmc
 import pydantic
+
+warnings.warn("{SECRET} '{SECRET}' {SECRET}", stacklevel=1)
 
 # a comment: {SECRET}
 
@@ -153,20 +157,20 @@ class Form(pydantic.BaseModel):
 
 
 @lmc.tool
-def look(what: str = "{SECRET}") -> str:
+def look(what: str = "{SECRET}", *, mode: str = "", **more: str) -> str:
     """Look {SECRET}."""
     return what
 
 
 @lmc.jit
-def f(s, row: str, tone: str = "{SECRET} default"):
+def f(s, row: str, keys: dict[str, str], tone: str = "{SECRET} default", **more: str):
     s += lmc.system("""{SECRET} in
 three lines {SECRET}
 of it""")
     s += lmc.user(f"{SECRET} {{row}} {SECRET}")
-    s += tone
+    s += tone + f"{{keys}} {{more}}"
     if s.select("which", ["{SECRET}", "no"]) == "{SECRET}":
-        s += look("{SECRET}")
+        s += look("{SECRET}", mode="", **{{"{SECRET}": "{SECRET}"}})
     s.gen("form", schema=Form, max_tokens=80)
     s.gen("word {SECRET}", regex="{SECRET}+", max_tokens=8)
     s.gen("{SECRET}", stop="{SECRET}", max_tokens=8)
@@ -180,11 +184,14 @@ of it""")
 '''
 
 
+@pytest.mark.filterwarnings(f"always:{SECRET}")
 def test_redacted_views_hold_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     Path("secrets_of.py").write_text(SECRETS, encoding="utf-8")
-    Path("rows.jsonl").write_text("".join(json.dumps({"row": f"{SECRET} {n}"}) + "\n" for n in range(4)))
+    keys = {SECRET: "a", f"{SECRET}.{SECRET}": "b", f"my {SECRET}": "c"}
+    rows = [{"row": f"{SECRET} {n}", "keys": keys, f"{SECRET}_more": "x"} for n in range(4)]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     room = Room(driver.schedule.HOLDS_ALL, 256)
     forms = [*driver.view.FORMATS.values(), tree]
     record("secrets_of.py", "rows.jsonl", "timeline.json")
@@ -204,7 +211,13 @@ def test_redacted_views_hold_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert [form.__name__ for form in forms if SECRET in form(alone[1])] == []
         assert len({node.id for node in alone[1].stages[0].added}) == len(alone[1].stages[0].added)
     # Everything else is as it was: the same ops, calls, figures and lines. Ids differ where they did.
-    for name in ("program", "lines", "critical_path", "prefixes"):
+    programs = [view.program.model_copy(update={"parameters": {}}) for view in views]
+    parameters = [list(view.program.parameters.items()) for view in views]
+    assert programs[0] == programs[1]
+    assert [kind for _, kind in parameters[0]] == [kind for _, kind in parameters[1]]
+    assert len({name.partition("‹")[0] for name, _ in parameters[1]}) == len(("row", "keys.", "tone", "more."))
+    assert any('keywords = ["mode", "‹' in node.text for node in views[1].stages[0].added)
+    for name in ("lines", "critical_path", "prefixes"):
         assert getattr(views[0], name) == getattr(views[1], name)
     calls = [[call.model_copy(update={"id": ""}) for call in view.calls] for view in views]
     assert calls[0] == calls[1]

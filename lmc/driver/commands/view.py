@@ -39,7 +39,7 @@ from lmc.driver.version import __version__
 from lmc.grammar.sharing import source_of
 from lmc.ir.core import Op, walk
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import InputError, Location
+from lmc.ir.errors import InputError, LmcWarning, Location
 from lmc.ir.module import Module
 from lmc.ir.wording import with_count
 from lmc.passes.base import Pass, PassContext
@@ -50,6 +50,7 @@ from lmc.report.forms.tree import tree
 from lmc.report.given import Batch, Given, ScheduledCall, Span, Step
 from lmc.report.model import CompiledView, to_json
 from lmc.report.page import page
+from lmc.report.redact import length_of
 from lmc.report.timeline import Header, RunTimeline
 from lmc.report.view import view_of, view_of_schedule, view_of_timeline
 
@@ -106,13 +107,18 @@ def run(
         if is_saved(name):
             found = _of_saved(name, given, fixed, data, room)
         else:
-            found = _of_program(name, given, fixed, data, room, notices=notices, is_run=data != own_rows)
+            found = _of_program(name, given, fixed, data, room, notices=notices, is_run=data != own_rows, redact=redact)
     if recorded is not None and timeline is not None:
         timelines.check_plan(recorded, timeline, found.plan)
         if not recorded.plans:
             notices.append("the run has not begun: its timeline names no plan")
         found = replace(found, timeline=(recorded, plan_digest(found.plan)))
-    own = [(text, place) for text, place in hints if place is not None and place.file in found.files]
+    own = [
+        (length_of(text) if redact and not issubclass(each.category, LmcWarning) else text, place)
+        for each in hints
+        for text, place in [(str(each.message), Location(each.filename, each.lineno))]
+        if place.file in found.files
+    ]
     view = view_of(replace(found, hints=own, redact=redact))
     return view.model_copy(update={"notices": (*view.notices, *notices)}) if notices else view
 
@@ -166,7 +172,15 @@ def compare(old: str, new: str, *, redact: bool = False) -> CompiledView:
 
 
 def _of_program(
-    name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room, *, notices: list[str], is_run: bool
+    name: str,
+    given: GivenOptions,
+    fixed: list[str],
+    data: str | None,
+    room: Room,
+    *,
+    notices: list[str],
+    is_run: bool,
+    redact: bool,
 ) -> Given:
     """Compile a program. Of rows that several plans run, those of one are shown, and ``notices`` names the others.
 
@@ -189,7 +203,7 @@ def _of_program(
     except InputError as error:
         if not is_run or not first:
             raise
-        notices.append(f"there is no plan of the rows of the run: {error.cause}")
+        notices.append("there is no plan of the rows of the run" + (f": {error.cause}" if not redact else ""))
         return _given(runner.compile(first[0]))
     shown = max(groups, key=lambda group: len(group.inputs))
     others = sorted(number for group in groups if group is not shown for number in group.inputs)
@@ -366,11 +380,9 @@ def _texts(files: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def _recorded_warnings() -> Generator[list[tuple[str, Location | None]]]:
-    """Collect the warnings given in the block at lines of a file, and give them again behind it."""
-    found: list[tuple[str, Location | None]] = []
+def _recorded_warnings() -> Generator[list[warnings.WarningMessage]]:
+    """Collect the warnings given in the block, and give them again behind it."""
     with warnings.catch_warnings(record=True) as given:
-        yield found
+        yield given
     for each in given:
-        found.append((str(each.message), Location(each.filename, each.lineno)))
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)

@@ -14,6 +14,7 @@ from lmc.grammar.index.store import IndexFolder
 from lmc.grammar.sharing import ConstraintCache, checked_digest, source_of
 from lmc.ir.core import Constraint, walk
 from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.errors import LmcWarning
 from lmc.ir.module import Module
 from lmc.ir.semantics.constraint_runtime import Compile, CompiledConstraint, constraints_of
 from lmc.ir.tokens.tokenizer import Tokenizer
@@ -58,7 +59,7 @@ def warn(module: Module) -> None:
         for misspelt in remark.misspelt if remark is not None else ():
             file, line = (op.location.file, op.location.line) if op.location is not None else ("<program>", 1)
             message = f"the schema of {op.id!r} restricts nothing by {misspelt}"
-            warnings.warn_explicit(message, UserWarning, file, line)
+            warnings.warn_explicit(message, LmcWarning, file, line)
 
 
 def constrained(module: Module) -> Iterator[SamplingOp]:

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
+from lmc.ir.errors import LmcWarning
+
 _MAKERS = "lmc.frontend.language.messages"
 _STRIPS = ("strip", "lstrip", "rstrip")
 Names = Mapping[str, Any]
@@ -37,7 +39,7 @@ def warn_of_joined_answers(node: ast.AST, function: FunctionType) -> None:
                 warnings.warn_explicit(
                     f"{made}(…) is generated as a turn of its own before this assistant message, which repeats it\n"
                     f'  remedy: join lmc.{kind}(…) to the text: lmc.assistant("It is " + lmc.{kind}("x", …))',
-                    UserWarning,
+                    LmcWarning,
                     code.co_filename,
                     call.lineno,
                     registry=function.__globals__.setdefault("__warningregistry__", {}),
