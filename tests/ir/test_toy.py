@@ -259,6 +259,10 @@ def test_a_constrained_output_that_is_cut_is_an_error():
     with pytest.raises(ConstraintError, match=r"the stop '\"age' ended it after '{\"name\":") as stopped:
         constrained(record, stop=('"age',))
     assert "leave that stop out" in str(stopped.value.remedy)
+    request = Request(PROMPT, SamplingParams(stop=('"age',)), constraint=record, may_be_cut=True)
+    found = ToyEngine().submit(request).future.result()
+    assert (found.finish_reason, found.matched_stop) == ("stop", '"age')
+    assert found.text.startswith('{"name":')
     with pytest.raises(ConstraintError, match="context or the KV pool was full") as full:
         constrained(record, ToyEngine(context_length=len(PROMPT) + 9))
     assert "shorten the prompt" in str(full.value.remedy)

@@ -101,12 +101,11 @@ class Request:
     With a ``constraint`` tokens that its state does not allow are not drawn: they are masked after what
     ``SamplingParams`` does to logits and before temperature and truncation. Where the state is ``complete`` the
     generation ends as at EOS, without a draw; there, ``min_tokens`` has no say. An output that ends otherwise (a stop,
-    ``max_tokens``) and is not allowed as it then is fails with ``ConstraintError``, unless it has the finish reason
-    "length" and ``may_be_cut``: then it is the beginning of an allowed one. ``jump_forward`` is the
-    treatment of forced text: "exact": its canonical tokens are computed in one pass as a draft, and each is kept only
-    if it equals the draw at its place, so tokens and log-probabilities are those of "off"; "canonical": they are taken
-    as they are, and the output's tokens are the encoding of its text; "off": token by token. Engines that gain nothing
-    by it may treat "exact" as "off".
+    ``max_tokens``) and is not allowed as it then is fails with ``ConstraintError``, unless it ``may_be_cut``: then it
+    is the beginning of an allowed one. ``jump_forward`` is the treatment of forced text: "exact": its canonical tokens
+    are computed in one pass as a draft, and each is kept only if it equals the draw at its place, so tokens and
+    log-probabilities are those of "off"; "canonical": they are taken as they are, and the output's tokens are the
+    encoding of its text; "off": token by token. Engines that gain nothing by it may treat "exact" as "off".
     """
 
     prompt: tuple[int, ...]

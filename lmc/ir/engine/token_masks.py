@@ -44,7 +44,7 @@ def violation(request: Request, generation: Generation, output: str | bytes) -> 
 
     ``output`` is the generation's text, or bytes if the text does not determine them.
     """
-    is_cut = request.may_be_cut and generation.finish_reason == "length"
+    is_cut = request.may_be_cut and generation.finish_reason != "eos"
     if request.constraint is None or is_cut or request.constraint.matches(output):
         return None
     name = f"the output of {request.op_id!r}" if request.op_id else "an output"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from lmc.grammar.calls import CallForm, Outputs
 from lmc.grammar.compiling import Whitespace
 from lmc.grammar.constraint import Constraint
+from lmc.ir.engine.protocol import Generation
 from lmc.ir.tokens.tool_text import ANSWER, CallSyntax, ChatCall, ToolText
 from lmc.runtime.server.errors import refused
 from lmc.runtime.server.model import MOST_CHARACTERS, Model
@@ -152,6 +153,11 @@ class CallReader:
         self._depth = 0
         self._in_string = self._is_escaped = False
 
+    @property
+    def is_in_call(self) -> bool:
+        """True between the beginning of a call and its end."""
+        return self._at == "arguments"
+
     def read(self, text: str, *, is_last: bool = False) -> Iterator[Piece]:
         """Yield what more of the output says."""
         self._left += text
@@ -269,9 +275,19 @@ class OutputFormat:
                     calls.append(ChatCall(last.id, last.name, last.arguments + piece.text))
         return text, calls
 
+    def ends_with_calls(self, found: Generation) -> bool:
+        """Return True if a generation ended because its calls are made: neither its length nor a stop cut them."""
+        if found.finish_reason == "length":
+            return False
+        reader = self.reader()
+        pieces = list(reader.read(found.text, is_last=True))
+        return any(isinstance(piece, CallStart) for piece in pieces) and not reader.is_in_call
+
 
 class TextReader:
     """Reads an output that is text alone."""
+
+    is_in_call = False
 
     def read(self, text: str, *, is_last: bool = False) -> Iterator[Piece]:
         """Yield what more of the output says."""

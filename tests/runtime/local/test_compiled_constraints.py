@@ -82,3 +82,8 @@ def test_what_may_be_cut_is_the_beginning_of_the_whole(
             assert whole[1].startswith(found[1])
             assert found[0] == whole[0][:length] or mode == "canonical"
             assert found[3] == "length" if length < len(whole[0]) else found[1] == whole[1]
+        stops = {whole[1][place : place + size] for place in (1, 3, 4, 7, 12) for size in (1, 2, 3)} - {""}
+        asked = [replace(request, sampling=replace(sampling, stop=(stop,))) for stop in sorted(stops)]
+        for stop, found in zip(sorted(stops), run(engine, asked), strict=True):
+            assert found[1] == whole[1].partition(stop)[0]
+            assert found[3] == "stop"

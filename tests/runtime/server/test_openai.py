@@ -136,6 +136,18 @@ def test_an_output_that_max_tokens_cuts_has_that_reason(client: openai.OpenAI, s
             assert ends[-1] == choice.finish_reason
 
 
+def test_a_stop_ends_a_constrained_output(client: openai.OpenAI, server: Served):
+    """With the text before it, as it ends others; no choice of several fails for it."""
+    asked: dict[str, Any] = {"model": server.model, "messages": TALK, "n": 4, "stop": ["e"], "max_tokens": 60}
+    for seed in range(3):
+        for parameters in ({"regex": "[a-g]{8}"}, {"json_schema": {"enum": ["house", "tree", "pub"]}}):
+            whole = client.chat.completions.create(**{**asked, "stop": None}, seed=seed, extra_body=parameters)
+            found = client.chat.completions.create(**asked, seed=seed, extra_body=parameters)
+            for choice, all_of_it in zip(found.choices, whole.choices, strict=True):
+                text = all_of_it.message.content or ""
+                assert (choice.message.content, choice.finish_reason) == (text.partition("e")[0], "stop")
+
+
 def test_plain_completions_take_texts_and_ids(client: openai.OpenAI, server: Served):
     texts = ["Once upon a time", "The end"]
     both = client.completions.create(model=server.model, prompt=texts, max_tokens=7, temperature=0, n=2)

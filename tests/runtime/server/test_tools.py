@@ -440,6 +440,17 @@ def test_a_call_that_is_cut_is_handed_out_as_it_is(
             last: list[Any] = stream.get_final_message().content
         assert [(block.name, block.input) for block in last] == [(block.name, block.input) for block in blocks]
     assert "length" in ends
+    named = {"type": "function", "function": {"name": "weather"}}
+    for stop, is_cut in (("ays", True), ("}", True), ("\u2029", False)):
+        asked: dict[str, Any] = {**chats, "tool_choice": named, "parallel_tool_calls": False, "stop": [stop]}
+        (choice,) = client.chat.completions.create(**asked).choices
+        chunks = list(client.chat.completions.create(**asked, stream=True))
+        assert choice.finish_reason == chunks[-1].choices[0].finish_reason == ("stop" if is_cut else "tool_calls")
+        calls = choice.message.tool_calls or []
+        assert ("}" in calls[0].function.arguments) != is_cut
+        messages["tool_choice"] = {"type": "tool", "name": "weather", "disable_parallel_tool_use": True}
+        message = claude.messages.create(**messages, max_tokens=200, stop_sequences=[stop])
+        assert message.stop_reason == ("stop_sequence" if is_cut else "tool_use")
 
 
 @pytest.mark.parametrize(

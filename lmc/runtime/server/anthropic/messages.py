@@ -133,7 +133,7 @@ class MessagesRequest(Conversation):
         text, calls = output.read(found.text, "toolu_")
         content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
         content += [_block(call.id, call.name, _whole_members(call.arguments)) for call in calls]
-        return Answered(_message(model, content, usage_of(found), _stop(found, has_calls=bool(calls))), [found])
+        return Answered(_message(model, content, usage_of(found), _stop(output, found)), [found])
 
     async def job(self, model: Model, lane: ClientLane) -> tuple[GenerationJob, OutputFormat]:
         """Return what the engine has to do, and the format of its output. Raises ``ApiError``."""
@@ -178,9 +178,9 @@ def _message(
     }
 
 
-def _stop(found: Generation, *, has_calls: bool) -> dict[str, str | None]:
+def _stop(output: OutputFormat, found: Generation) -> dict[str, str | None]:
     reason = {"eos": "end_turn", "length": "max_tokens", "stop": "stop_sequence"}[found.finish_reason]
-    if has_calls and found.finish_reason != "length":
+    if output.ends_with_calls(found):
         reason = "tool_use"
     matched = found.matched_stop if isinstance(found.matched_stop, str) else None
     return {"stop_reason": reason, "stop_sequence": matched}
@@ -220,7 +220,7 @@ class _Blocks:
     """Makes the events of the blocks of a message: one of text, and one for each call."""
 
     def __init__(self) -> None:
-        self.count = self.calls = 0
+        self.count = 0
         self._open: str | None = None
 
     def of(self, piece: Piece) -> list[bytes]:
@@ -230,7 +230,6 @@ class _Blocks:
                 begun = self._begin({"type": "text", "text": ""}) if self._open != "text" else []
                 return [*begun, self._delta({"type": "text_delta", "text": piece.text})]
             case CallStart():
-                self.calls += 1
                 return self._begin(_block(new_id("toolu_"), piece.name, {}))
             case ArgumentsPiece():
                 return [self._delta({"type": "input_json_delta", "partial_json": piece.text})]
@@ -285,5 +284,5 @@ async def _events(
             yield each
     assert found is not None, "a stream ends with its result"
     note_usage(request, [found])
-    yield _event("message_delta", delta=_stop(found, has_calls=blocks.calls > 0), usage=usage_of(found))
+    yield _event("message_delta", delta=_stop(output, found), usage=usage_of(found))
     yield _event("message_stop")

@@ -203,14 +203,14 @@ def _choices(model: Model, output: OutputFormat, found: Sequence[Generation]) ->
                 "index": index,
                 "message": message,
                 "logprobs": None if each.logprobs is None else chat_logprobs(each.logprobs, model.texts),
-                "finish_reason": _finish(each, has_calls=bool(calls)),
+                "finish_reason": _finish(output, each),
             }
         )
     return choices
 
 
-def _finish(found: Generation, *, has_calls: bool) -> str:
-    return "tool_calls" if has_calls and found.finish_reason != "length" else FINISH[found.finish_reason]
+def _finish(output: OutputFormat, found: Generation) -> str:
+    return "tool_calls" if output.ends_with_calls(found) else FINISH[found.finish_reason]
 
 
 async def _events(
@@ -254,7 +254,7 @@ async def _events(
         if logprobs is not None:
             yield chunk(index, {"content": ""}, logprobs=logprobs)
         if index in found:
-            yield chunk(index, {}, _finish(found[index], has_calls=bool(calls[index].count)))
+            yield chunk(index, {}, _finish(output, found[index]))
     note_usage(request, list(found.values()))
     if wants_usage:
         yield data({**head, "choices": [], "usage": usage_of([found[index] for index in sorted(found)])})
