@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -87,12 +88,23 @@ def serve_command(
         state,
         tuple(programs or ()),
     )
-    driver.serve.serve(given, options, _print_start)
+    driver.serve.serve(given, options, partial(_print_start, api_key_env))
 
 
-def _print_start(url: str, name: str) -> None:
-    print_note(f"{name} is served at {url} (Ctrl-C ends it)")
-    key = "the key"
-    print_note(f'  OpenAI:    openai.OpenAI(base_url="{url}/v1", api_key="{key}")  # model="{name}"')
-    print_note(f'  Anthropic: anthropic.Anthropic(base_url="{url}", api_key="{key}")  # model="{name}"')
-    print_note(f'  SGLang:    sglang.RuntimeEndpoint("{url}")')
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104
+"""Addresses that a server listens on and no client can ask for everywhere, and one that this machine can."""
+
+
+def _print_start(api_key_env: str | None, url: str, name: str) -> None:
+    """Print where the server is, and a line for each kind of client."""
+    others = ""
+    for address, loopback in _ANY_ADDRESS.items():
+        if url.startswith(f"http://{address}:"):
+            url = url.replace(address, loopback)
+            others = "other machines: under any name of this one; "
+    print_note(f"{name} is served at {url} ({others}Ctrl-C ends it)")
+    key = '"none"' if api_key_env is None else f'os.environ["{api_key_env}"]'
+    of_sglang = "" if api_key_env is None else f", api_key={key}"
+    print_note(f'  OpenAI:    openai.OpenAI(base_url="{url}/v1", api_key={key})  # model="{name}"')
+    print_note(f'  Anthropic: anthropic.Anthropic(base_url="{url}", api_key={key})  # model="{name}"')
+    print_note(f'  SGLang:    sglang.RuntimeEndpoint("{url}"{of_sglang})')

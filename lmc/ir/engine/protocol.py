@@ -188,12 +188,13 @@ class TokenDelta:
     ``token_ids`` are the tokens that are settled since the delta before: they stay in the output, and their text is in
     this delta or an earlier one. ``logprobs`` has an entry for each of them where ``SamplingParams.logprobs`` asks for
     it. Tokens may lag behind the text; those that no delta has are in the result: with ``jump_forward="canonical"`` all
-    of them, because the output is encoded again at its end.
+    of them, because the output is encoded again at its end. ``cached_tokens`` is that of the ``Generation`` to come.
     """
 
     text: str
     token_ids: tuple[int, ...] = ()
     logprobs: tuple[TokenLogprob, ...] = ()
+    cached_tokens: int = field(default=0, compare=False)
 
 
 OnDelta = Callable[[TokenDelta], None]

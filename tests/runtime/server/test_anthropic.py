@@ -23,8 +23,12 @@ def test_messages_are_answered_and_counted(claude: anthropic.Anthropic, server: 
 def test_streams_have_the_named_events(claude: anthropic.Anthropic, server: Served):
     greedy = {"temperature": 0.0}
     with claude.messages.stream(model=server.model, max_tokens=9, messages=TALK, extra_body=greedy) as stream:
-        names = [event.type for event in stream]
+        events: list[Any] = list(stream)
         final = stream.get_final_message()
+    names = [event.type for event in events]
+    first, last = events[0].message.usage, final.usage
+    for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"):
+        assert getattr(first, name) == getattr(last, name)
     assert [name for name in names if name not in ("text", "content_block_delta")] == [
         "message_start",
         "content_block_start",
@@ -76,6 +80,12 @@ def test_a_prompt_is_computed_before_it_is_needed(builtin: Served):
     then = builtin.post("/v1/messages", {**body, "max_tokens": 1}).json()["usage"]
     tokens = first["usage"]["input_tokens"] + first["usage"]["cache_read_input_tokens"]
     assert (then["input_tokens"], then["cache_read_input_tokens"]) == (1, tokens - 1)
+    for most in (0, 1, 5):
+        events = builtin.post("/v1/messages", {**body, "max_tokens": most, "stream": True}).text.split("\n\n")
+        start, *_, delta = (json.loads(event.partition("data: ")[2]) for event in events if '"usage":{' in event)
+        for usage in (start["message"]["usage"], delta["usage"]):
+            assert usage["input_tokens"] + usage["cache_read_input_tokens"] == tokens
+            assert usage["cache_read_input_tokens"] >= tokens - 1
 
 
 @pytest.mark.parametrize(

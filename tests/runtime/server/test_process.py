@@ -118,12 +118,20 @@ def test_other_machines_need_a_key():
         pass
     with served("--model", "toy", "--host", "0.0.0.0", "--insecure") as server:
         assert any("without a key" in line for line in server.lines)
+        assert server.url.startswith("http://127.0.0.1:")
+        assert any("other machines" in line for line in server.lines)
+        assert not any("0.0.0.0" in line for line in server.lines)
 
 
 def test_keys_are_checked_and_never_printed():
     key = "a-secret-key-of-this-test"
     with served("--model", "toy", "--api-key-env", "LMC_TEST_KEY", LMC_TEST_KEY=key) as server:
         body = {"model": "toy", "messages": [{"role": "user", "content": "private words"}], "max_tokens": 2}
+        clients = [
+            line.partition(": ")[2].strip() for line in server.lines if "base_url" in line or "RuntimeEnd" in line
+        ]
+        assert len(clients) == 3
+        assert all('api_key=os.environ["LMC_TEST_KEY"]' in line for line in clients)
         for path in ("/v1/chat/completions", "/v1/messages"):
             assert server.post(path, body).status_code == 401
             assert server.post(path, body, Authorization=f"Bearer {key}x").status_code == 401

@@ -382,6 +382,24 @@ def test_asynchronous_streams_and_batches_have_calls(builtin: Served):
     assert (item["type"], item["name"], item["arguments"]) == ("function_call", call.name, call.arguments)
 
 
+def test_the_runner_of_tools_sends_whole_conversations(claude: anthropic.Anthropic, server: Served):
+    """It asks for a thread on the server first."""
+    cities: list[str] = []
+
+    @anthropic.beta_tool
+    def weather(city: Literal["Oslo", "Bern"]) -> str:
+        """The weather of a city."""
+        cities.append(city)
+        return f"sun in {city}"
+
+    runner = claude.beta.messages.tool_runner(
+        model=server.model, max_tokens=200, messages=ASK, tools=[weather], tool_choice={"type": "any"}, max_iterations=2
+    )
+    replies = list(runner)
+    assert [reply.stop_reason for reply in replies] == ["tool_use", "tool_use"]
+    assert len(cities) == 2
+
+
 @pytest.mark.parametrize("parallel", [False, True])
 def test_a_call_that_is_cut_is_handed_out_as_it_is(
     client: openai.OpenAI, claude: anthropic.Anthropic, server: Served, parallel: bool

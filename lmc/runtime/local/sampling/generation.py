@@ -164,7 +164,7 @@ class GenerationTask(Task[Generation]):
             deltas, self._deltas = self._deltas, []
             for delta, settled in deltas:
                 tokens, logprobs = self._stopper.token_ids[settled], self._logprobs[settled]
-                self._on_delta(replace(delta, token_ids=tuple(tokens), logprobs=tuple(logprobs)) if tokens else delta)
+                self._on_delta(TokenDelta(delta.text, tuple(tokens), tuple(logprobs), self.cached_tokens))
 
     def violation(self) -> ConstraintError | None:
         """The error of an output that is not allowed as a whole.

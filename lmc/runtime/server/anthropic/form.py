@@ -23,7 +23,10 @@ _TYPES: dict[Kind, str] = {
 
 def form(error: ApiError) -> dict[str, Any]:
     """Return an error as JSON data."""
-    return {"type": "error", "error": {"type": _TYPES[error.kind], "message": error.message}}
+    content: dict[str, Any] = {"type": _TYPES[error.kind], "message": error.message}
+    if error.parameter == "thread":  # the SDK then sends the whole conversation
+        content["details"] = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    return {"type": "error", "error": content}
 
 
 def failed(error: ApiError) -> bytes:
@@ -32,10 +35,15 @@ def failed(error: ApiError) -> bytes:
 
 
 def usage_of(found: Generation) -> dict[str, Any]:
-    """Return the usage of a message: cached tokens are in addition to ``input_tokens``."""
+    """Return the usage of a message."""
+    return usage(found.prompt_tokens, found.cached_tokens, found.generated_tokens)
+
+
+def usage(prompt: int, cached: int, generated: int) -> dict[str, Any]:
+    """Return a usage: cached tokens are in addition to ``input_tokens``."""
     return {
-        "input_tokens": found.prompt_tokens - found.cached_tokens,
+        "input_tokens": prompt - cached,
         "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": found.cached_tokens,
-        "output_tokens": found.generated_tokens,
+        "cache_read_input_tokens": cached,
+        "output_tokens": generated,
     }

@@ -21,7 +21,7 @@ from lmc.runtime.server.anthropic.content import (
     tool_use,
     turns_of,
 )
-from lmc.runtime.server.anthropic.form import failed, usage_of
+from lmc.runtime.server.anthropic.form import failed, usage, usage_of
 from lmc.runtime.server.calls import (
     MOST_TOOLS,
     ArgumentsPiece,
@@ -259,21 +259,22 @@ async def _events(
     request: Request, model: Model, job: GenerationJob, output: OutputFormat, max_tokens: int
 ) -> AsyncIterator[bytes]:
     """Yield the named events of a message."""
-    # The part of the prompt that was in the cache is known at the end only; then all counts are given again.
-    usage = {"input_tokens": len(job.prompt), "output_tokens": 0}
-    start = _event("message_start", message=_message(model, [], usage, _NO_STOP))
+
+    def start(cached_tokens: int) -> bytes:
+        return _event("message_start", message=_message(model, [], usage(len(job.prompt), cached_tokens, 0), _NO_STOP))
+
     found: Generation | None = None
     blocks = _Blocks()
     if max_tokens == 0:
         found = await _generated(model, job, 0)
-        yield start
+        yield start(found.cached_tokens)
     else:
         reader = output.reader()
         has_begun = False
         async for event in model.stream(job):
             if not has_begun:
                 has_begun = True
-                yield start
+                yield start(event.content.cached_tokens)
             if isinstance(event.content, Generation):
                 found = event.content
             text = event.content.text if isinstance(event.content, TokenDelta) else ""
