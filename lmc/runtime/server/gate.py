@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import hmac
 import itertools
@@ -34,7 +36,10 @@ _BULK = frozenset({"/v1/files", "/v1/messages/batches"})
 _LARGE = 32 << 10
 MOST_JSON = 4 << 20
 """Bytes of other bodies: they are parsed on the event loop, within 0.15 s whatever they hold."""
-_ALLOWED_HEADERS = "authorization, content-type, x-api-key, x-lmc-priority, anthropic-version, anthropic-beta"
+_SHOWN_HEADERS = "retry-after, request-id, x-request-id"
+"""Headers of answers that a page may read."""
+_MOST_DROPPED = 64 << 20
+_DROPPING_SECONDS = 10.0
 
 
 @dataclass
@@ -90,6 +95,8 @@ class Gate:
         served = Exchange(f"req_{uuid.uuid4().hex}", lane)
         scope["state"] = {**scope.get("state", {}), "served": served, "model": self._model, "gate": self}
         started, status = time.perf_counter(), 0
+        # HEAD is GET for the app; the HTTP server leaves out the body.
+        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         body = LimitedBody(receive, self._most(scope), served)
 
         async def answer(message: Message) -> None:
@@ -107,13 +114,15 @@ class Gate:
                 await answer({"type": "http.response.start", "status": 204, "headers": []})
                 await answer({"type": "http.response.body", "body": b""})
             else:
-                await self._app(scope, body.receive, answer)
+                await self._app(inner, body.receive, answer)
         except ApiError as error:
+            if error.kind == "too_large" and "expect" not in headers:
+                await body.drop_rest()
             await self._refuse(scope["path"], error)(scope, receive, answer)
         finally:
             self.in_flight -= is_work
             seconds = time.perf_counter() - started
-            self._metrics.finished(scope, status, seconds, served)
+            self._metrics.finished(inner, status, seconds, served)
             if is_work or status >= 400:
                 self._log(scope, status, seconds, served)
 
@@ -126,7 +135,8 @@ class Gate:
         if settings.hosts is not None and _host(headers.get("host", "")) not in settings.hosts:
             raise ApiError("forbidden", "this server is reached under another name (header Host)")
         origin = headers.get("origin")
-        if origin is not None and origin != settings.allow_origin:
+        own = None if settings.hosts is None else f"{scope['scheme']}://{headers.get('host', '')}"
+        if origin is not None and origin not in (settings.allow_origin, own):
             raise ApiError("forbidden", "pages of this origin are not allowed (--allow-origin)")
         if self.is_draining and scope["path"] != "/health":
             raise ApiError("unavailable", "the server is about to stop", headers={"Retry-After": "5"})
@@ -147,9 +157,11 @@ class Gate:
         origin = asked.get("origin")
         if origin is not None and origin == self._settings.allow_origin:
             headers["access-control-allow-origin"] = origin
-            headers["access-control-allow-headers"] = _ALLOWED_HEADERS
+            headers["access-control-expose-headers"] = _SHOWN_HEADERS
             headers["access-control-allow-methods"] = "GET, POST, DELETE"
-            headers.add_vary_header("origin")
+            if "access-control-request-headers" in asked:
+                headers["access-control-allow-headers"] = asked["access-control-request-headers"]
+            headers.add_vary_header("origin, access-control-request-headers")
 
     def _log(self, scope: Scope, status: int, seconds: float, served: Exchange) -> None:
         line: dict[str, Any] = {
@@ -178,8 +190,18 @@ class LimitedBody:
         message = await self._receive()
         self._served.body_bytes += len(message.get("body", b""))
         if self._served.body_bytes > self._limit:
+            await self.drop_rest(message)
             raise too_large(self._limit)
         return message
+
+    async def drop_rest(self, message: Message | None = None) -> None:
+        """Read what is left behind ``message``, within bounds: a client may write all before it reads an answer."""
+        dropped = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DROPPING_SECONDS):
+                while dropped < _MOST_DROPPED and (message is None or message.get("more_body")):
+                    message = await self._receive()
+                    dropped += len(message.get("body", b""))
 
 
 def too_large(limit: int) -> ApiError:

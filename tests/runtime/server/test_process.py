@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -153,12 +155,19 @@ def test_web_pages_of_other_origins_get_nothing(toy: Served):
     answer = toy.post("/v1/chat/completions", body, Origin="https://evil.example")
     assert answer.status_code == 403
     assert "access-control-allow-origin" not in answer.headers
+    assert toy.post("/v1/chat/completions", body, Origin=toy.url).status_code == 200
+    assert toy.post("/v1/chat/completions", body, Origin="http://127.0.0.1:1").status_code == 403
     with served("--model", "toy", "--allow-origin", "https://good.example") as server:
         asked = {"Origin": "https://good.example", "Access-Control-Request-Method": "POST"}
         allowed = httpx2.request("OPTIONS", f"{server.url}/v1/chat/completions", headers=asked)
         assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (204, "https://good.example")
+        names = "authorization,content-type,x-stainless-lang,anthropic-dangerous-direct-browser-access"
+        asked["Access-Control-Request-Headers"] = names
+        allowed = httpx2.request("OPTIONS", f"{server.url}/v1/messages", headers=asked)
+        assert allowed.headers["access-control-allow-headers"] == names
         answer = server.post("/v1/chat/completions", body, Origin="https://good.example")
         assert answer.headers["access-control-allow-origin"] == "https://good.example"
+        assert {"retry-after", "x-request-id"} <= {*answer.headers["access-control-expose-headers"].split(", ")}
         assert server.post("/v1/chat/completions", body, Origin="https://evil.example").status_code == 403
 
 
@@ -176,6 +185,27 @@ def test_bodies_have_a_limit():
             f"{server.url}/v1/messages", content=pieces(), headers={"content-type": "application/json"}
         )
         assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large")
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_client_that_sends_all_before_it_reads_is_told_that_it_is_too_much(toy: Served, is_chunked: bool):
+    body = json.dumps({"model": "toy", "prompt": "x" * (9 << 20)}).encode()
+    asked = urllib.request.Request(
+        f"{toy.url}/v1/completions",
+        [body[start : start + 65536] for start in range(0, len(body), 65536)] if is_chunked else body,
+        {"content-type": "application/json"},
+    )
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(asked, timeout=SECONDS)
+    caught.value.close()
+    assert caught.value.code == 413
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/v1/models", "/v1/models/", "/metrics"])
+def test_head_is_get_without_a_body(toy: Served, path: str):
+    whole, head = toy.get(path), httpx2.head(f"{toy.url}{path}", timeout=SECONDS)
+    assert (whole.status_code, head.status_code, head.content) == (200, 200, b"")
+    assert head.headers["content-type"] == whole.headers["content-type"]
 
 
 def test_too_many_requests_are_told_to_come_back():

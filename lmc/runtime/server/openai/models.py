@@ -23,6 +23,7 @@ def _entry(model: Model) -> dict[str, Any]:
     }
 
 
+@router.get("/v1/models/", include_in_schema=False)
 @router.get("/v1/models")
 async def list_models(request: Request) -> dict[str, Any]:
     """List the models."""
