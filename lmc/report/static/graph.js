@@ -221,19 +221,13 @@ class Graph {
 
   /** Opens all groups, up to a number of nodes. */
   unfoldAll() {
-    const groups = [this.session.parts.root];
-    let count = 0;
-    for (const group of groups) {
-      count += group.children.length;
-      if (count > MAX_UNFOLDED) {
-        announce(`Unfolded up to ${number(MAX_UNFOLDED)} nodes`);
-        break;
-      }
-      this.session.open.add(group.id);
-      for (const part of group.children) if (part.isGroup) groups.push(part);
-    }
+    const { session } = this;
+    const open = session.parts.opened(MAX_UNFOLDED, () => true);
+    const isWhole = [...session.parts.byId.values()].every((part) => !part.isGroup || open.has(part.id));
+    if (!isWhole) announce(`Unfolded up to ${number(MAX_UNFOLDED)} nodes`);
+    for (const id of open) session.open.add(id);
     this.isFitted = false;
-    this.session.changed("open");
+    session.changed("open");
   }
 
   /** Folds all groups. */

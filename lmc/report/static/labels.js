@@ -26,7 +26,8 @@ class Labels {
    * @returns {lmc.OpNode["kind"]}
    */
   kindOf(part, node) {
-    if (part.kind === "prefix") return "prefix";
+    // Earlier stages have the ops of a prefix group, and no prefix.
+    if (part.kind === "prefix" && node?.kind !== "prefix") return "folded";
     return part.kind === "run" || part.kind === "arm" || node === undefined ? "folded" : node.kind;
   }
 
@@ -89,8 +90,8 @@ class Labels {
       const prefix = data.prefixes.get(part.key);
       return prefix === undefined ? "" : tokensText(prefix.tokens);
     }
-    if (part.kind === "prefix") return tokensText(data.prefixes.get(part.key)?.whole);
     const calls = keys.filter((key) => data.calls.has(key)).length;
+    if (part.kind === "prefix") return [tokensText(data.prefixes.get(part.key)?.whole), counted(calls, "call")].join(" · ");
     if (part.kind === "fan") {
       const call = data.calls.get(keys[0]);
       return call === undefined ? "" : `wave ${call.wave} · each ${tokensText(call.prompt)}`;

@@ -11,9 +11,10 @@
  *   between a shared prefix and its calls; run: ops that follow each other, where there are very many
  */
 
-const MAX_CHILDREN = 600;
-/** Nodes that are open at first. */
-const MAX_OPEN = 150;
+/** Nodes in a group, and nodes that are visible at first: as many as stay readable. */
+const MAX_NODES = 150;
+/** Regions in each other that are open at first. */
+const MAX_DEPTH = 2;
 
 class Part {
   /**
@@ -95,7 +96,13 @@ class Parts {
     const scopes = [...this.byId.values()].filter((part) => part.isGroup);
     this.groupFans(scopes);
     this.groupPrefixes();
-    for (const scope of scopes) this.groupRuns(scope);
+    for (const scope of [...this.byId.values()]) if (scope.isGroup && scope.kind !== "fan") this.groupRuns(scope);
+    /** Model calls, and the groups that hold them. @type {Set<Part>} */
+    this.calling = new Set();
+    for (const key of data.calls.keys()) {
+      const call = this.of(data.last, key);
+      for (const part of [call, ...call.around()]) this.calling.add(part);
+    }
   }
 
   /**
@@ -267,6 +274,13 @@ class Parts {
         const inScope = childOf(scope, this.of(data.last, key));
         if (inScope !== null) members.add(inScope);
       }
+      // Hints to the cache stand with the calls that they serve.
+      for (const part of scope.children) {
+        const node = nodes.get(part.key);
+        if (part.kind !== "op" || node?.kind !== "hint" || node.inputs === undefined) continue;
+        const served = node.inputs.map((input) => childOf(scope, this.of(data.last, input.key)));
+        if (served.every((each) => each !== null && members.has(each))) members.add(part);
+      }
       for (const part of this.between(scope, members)) members.add(part);
       if (members.size > 1 && members.size < scope.children.length) {
         this.group("prefix", scope.children.filter((part) => members.has(part)));
@@ -311,7 +325,7 @@ class Parts {
    * @param {Part} scope
    */
   groupRuns(scope) {
-    while (scope.children.length > MAX_CHILDREN) {
+    while (scope.children.length > MAX_NODES) {
       const size = Math.ceil(Math.sqrt(scope.children.length));
       const children = [...scope.children];
       for (let start = 0; start < children.length; start += size) {
@@ -322,25 +336,48 @@ class Parts {
   }
 
   /**
-   * Returns the groups that are open at first: outer ones before inner ones, as many as stay readable. A fan-out stays
-   * one node.
+   * Returns the groups that are open at first: as many as stay readable. A fan-out stays one node.
    * @returns {Set<string>}
    */
   openAtFirst() {
+    return this.opened(MAX_NODES, (part) => {
+      if (part.kind === "run") return this.calling.has(part);
+      return part.kind !== "fan" && [part, ...part.around()].filter(({ kind }) => kind === "region").length <= MAX_DEPTH;
+    });
+  }
+
+  /**
+   * Returns the groups to open if so many nodes may be visible. On the way to the first model call all are open; then
+   * come those that hold calls, then the rest: outer ones before inner ones, and as the program has them.
+   * @param {number} most
+   * @param {(part: Part) => boolean} isWanted
+   * @returns {Set<string>}
+   */
+  opened(most, isWanted) {
     const open = new Set([""]);
     let shown = this.root.children.length;
-    let level = this.root.children;
-    while (level.length > 0) {
-      /** @type {Part[]} */
-      const next = [];
-      for (const part of level) {
-        if (!part.isGroup || part.kind === "fan" || part.kind === "run") continue;
-        if (shown + part.children.length > MAX_OPEN) continue;
+    for (const op of this.root.ops()) {
+      if (!this.data.calls.has(op.key)) continue;
+      for (const part of [...op.around()].reverse()) {
+        if (part.kind === "fan") break;
         open.add(part.id);
         shown += part.children.length;
-        next.push(...part.children);
       }
-      level = next;
+      break;
+    }
+    for (const areCalling of [true, false]) {
+      const groups = [this.root];
+      for (const group of groups) {
+        for (const part of group.children) {
+          if (!part.isGroup) continue;
+          const fits = this.calling.has(part) === areCalling && shown + part.children.length <= most && isWanted(part);
+          if (!open.has(part.id) && fits) {
+            open.add(part.id);
+            shown += part.children.length;
+          }
+          if (open.has(part.id)) groups.push(part);
+        }
+      }
     }
     return open;
   }

@@ -17,6 +17,22 @@ globalThis.probe = {
     return Object.fromEntries(marks.map((mark) => [mark, of(mark)]));
   },
 
+  /** The number of nodes of model calls that are in view, with words that can be read. */
+  readable() {
+    const { cy } = app.graph;
+    const isInView = ({ x1, x2, y1, y2 }) => x1 >= 0 && y1 >= 0 && x2 <= cy.width() && y2 <= cy.height();
+    const nodes = cy.nodes(".call").filter((node) => !node.hasClass("open") && isInView(node.renderedBoundingBox()));
+    return cy.zoom() < 0.8 ? 0 : nodes.length;
+  },
+
+  /** The words of the folded nodes that hold model calls. */
+  callsInFolded() {
+    const { session, visible, cy } = app.graph;
+    const folded = [...visible.values()].filter(({ part, isOpen }) => part.isGroup && !isOpen);
+    const calling = folded.filter(({ keys }) => keys.some((key) => session.data.calls.has(key)));
+    return calling.map(({ id }) => cy.getElementById(`p:${id}`).data("label"));
+  },
+
   /** The place of an op on the screen, once it is in view. */
   bring(key) {
     app.session.select([key]);

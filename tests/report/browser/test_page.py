@@ -787,35 +787,73 @@ def test_generated_evicted_and_recomputed_tokens_are_marked(show: Show, tmp_path
     assert seen == {"generated", "evicted", "recomputed"}
 
 
-@pytest.mark.parametrize("count", [10, 500, 5_000] if FULL else [10, 500])
-def test_sizes(count: int, show: Show, tmp_path: Path) -> None:
-    """Drawn, searched, moved; every tab opens. ``benchmarks/view.py`` measures the times."""
-    view = module_view(large(count), tmp_path)
+def chain(count: int, folder: Path) -> CompiledView:
+    """A view of a program with so many ops, each of which waits for the one before it; half of them are calls."""
+    lines = ["import lmc", "", "@lmc.jit", "def chain(s, question: str):", "    s += lmc.system('x')"]
+    for number in range(count // 2):
+        lines += [f"    s += lmc.user(f'part {number} {{question}}')", f"    s.gen('a{number}', max_tokens=4)"]
+    file = folder / "chain.py"
+    file.write_text("\n".join([*lines, ""]))
+    return driver.view.run(str(file), TOY, [], room=ROOM)
+
+
+def nested(depth: int, folder: Path) -> CompiledView:
+    """A view of a program with conditions and loops in each other, and a call at each level."""
+    lines = ["import lmc", "", "@lmc.jit", "def nested(s, xs: list[str]):", "    a0 = s.gen('a0', max_tokens=4)"]
+    for level in range(depth):
+        head = f"for x{level} in xs:" if level % 2 else f"if a{level} == 'x':"
+        indent = "    " * (level + 1)
+        lines += [f"{indent}{head}", f"{indent}    a{level + 1} = s.gen('a{level + 1}', max_tokens=4)"]
+    file = folder / "nested.py"
+    file.write_text("\n".join([*lines, ""]))
+    return driver.view.run(str(file), TOY, [], room=ROOM)
+
+
+GENERATED = {"wide": lambda count, folder: module_view(large(count), folder), "chain": chain, "nested": nested}
+SIZES = [("nested", 12), *itertools.product(("wide", "chain"), (10, 300, 500, 5_000) if FULL else (10, 300, 500))]
+
+
+@pytest.mark.parametrize(("shape", "count"), SIZES)
+def test_sizes(shape: str, count: int, show: Show, tmp_path: Path) -> None:
+    """The first view has calls that can be read; searched, moved; every tab opens. ``benchmarks/view.py`` has times."""
+    view = GENERATED[shape](count, tmp_path)
     page = show(view)
+    assert page.evaluate("probe.readable()") >= 2
+    assert page.evaluate("app.graph.visible.size") <= 300
+    # What holds calls says so, and nothing is a shared prefix before a pass makes one.
+    hidden = page.evaluate("probe.callsInFolded()")
+    assert all("call" in text or "gen" in text for text in hidden)
+    page.focus("#slider")
+    page.keyboard.press("Home")
+    assert page.evaluate("app.graph.cy.nodes('.prefix').length") == 0
+    page.keyboard.press("End")
+    last = view.calls[-1]
+    page.evaluate("document.activeElement.blur()")
     page.keyboard.press("/")
-    page.keyboard.type(f"a{count - 1}")
+    page.keyboard.type(last.id.rpartition("/")[2])
     page.keyboard.press("Enter")
     page.wait_for_function("() => app.graph.cy.nodes('.selected').length > 0")
     page.evaluate("() => { app.graph.cy.panBy({x: 10, y: 10}); }")
     [key] = page.evaluate("[...app.session.selected]")
-    assert state_at(view, -1).nodes[key].id == f"f/a{count - 1}"
+    assert key == last.key
+    page.evaluate(UNFOLD)
+    drawn = page.evaluate("app.graph.cy.nodes('.call').length")
+    assert drawn >= min(len(view.calls), 500)
     for tab in tabs_of(page):
         page.click(f"#tab-{tab}")
 
 
 def test_a_long_chain(show: Show, tmp_path: Path) -> None:
     """The library that lays groups out goes too deep for it."""
-    lines = ["import lmc", "", "@lmc.jit", "def chain(s, question: str):"]
-    for number in range(900):
-        lines += [f"    s += lmc.user('part {number}' + question)", f"    s.gen('a{number}', max_tokens=4)"]
-    (tmp_path / "chain.py").write_text("\n".join([*lines, ""]))
-    page = show(driver.view.run(str(tmp_path / "chain.py"), TOY, [], room=ROOM))
-    page.keyboard.press("/")
-    page.keyboard.type("a177")
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => app.graph.cy.nodes('.selected').length > 0")
+    page = show(chain(1_800, tmp_path))
     page.evaluate(UNFOLD)
     assert page.evaluate("app.graph.cy.nodes().length") > 1_000
+    count = 900
+    given = {
+        "boxes": [{"id": f"n{n}", "width": 50, "height": 20} for n in range(count)],
+        "edges": [[f"n{n}", f"n{n + 1}"] for n in range(count - 1)],
+    }
+    assert page.evaluate("probe.layOut", given) == {"overlaps": [], "across": [], "routes": count - 1}
 
 
 def piece(seed: int, count: int, back: int, edges: int) -> dict[str, Any]:
