@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,63 @@ def test_the_summary_is_that_of_compile(case: Case) -> None:
     calls = {call.key for call in view.calls if call.critical}
     assert calls <= set(view.critical_path)
     assert len(calls) == program.critical_calls <= program.waves
+
+
+def check_path(view: CompiledView) -> None:
+    """Between two ops of the critical path there is no other way with a call, a tool or a text; nor around it."""
+    nodes = state_at(view, -1).nodes
+    path = list(view.critical_path)
+    assert len(set(path)) == len(path)
+    waits: dict[str, set[str]] = {key: set() for key in nodes}
+    for key, node in nodes.items():
+        for each in node.inputs:
+            user: str | None = key
+            while user is not None and nodes[user].parent != nodes[each.key].parent:
+                user = nodes[user].parent
+            if user is not None:
+                waits[user].add(each.key)
+    needed: dict[str, set[str]] = {}
+    for key in nodes:
+        needed[key] = {key}.union(*(needed[each] for each in waits[key] if each in needed))
+    worth = {key for key, node in nodes.items() if node.kind in ("call", "tool", "text")} - set(path)
+    blocks: dict[tuple[str | None, str | None], list[str]] = {}
+    for key in path:
+        blocks.setdefault((nodes[key].parent, nodes[key].region), []).append(key)
+    for (parent, region), chain in blocks.items():
+        beside = {key for key in worth if (nodes[key].parent, nodes[key].region) == (parent, region)}
+        assert not any(needed[key] & set(chain) >= set(chain) or key in needed[chain[0]] for key in beside)
+        for first, last in pairwise(chain):
+            assert first in needed[last]
+            assert not [key for key in beside if key in needed[last] and first in needed[key]]
+
+
+TOOL_BETWEEN = """
+import lmc
+
+
+@lmc.tool
+def lookup(text: str) -> str:
+    return text
+
+
+@lmc.jit
+def f(s, topic: str):
+    s += lmc.user(topic)
+    found = lookup(s.gen("a", max_tokens=4))
+    s += lmc.user("And?")
+    s += lmc.user(found)
+    return s.select("b", ["yes", "no"])
+"""
+
+
+def test_the_critical_path_has_all_that_is_on_it(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_path(case.view())
+    monkeypatch.chdir(tmp_path)
+    Path("between.py").write_text(TOOL_BETWEEN)
+    view = driver.view.run("between.py", TOY, [], room=Room(driver.schedule.HOLDS_ALL))
+    check_path(view)
+    kinds = {node.key: node.kind for node in view.stages[0].added}
+    assert [kinds[key] for key in view.critical_path if kinds[key] in ("call", "tool")] == ["call", "tool", "call"]
 
 
 def test_prefixes_are_those_of_the_remarks(case: Case) -> None:

@@ -13,7 +13,7 @@ from lmc.ir.dialects.core_ops import PrefillOp, SampleOp, SamplingOp, SelectOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.profile import OpProfile
 from lmc.ir.types import CTX
-from lmc.report.analysis.nodes import Placed, SourceFiles
+from lmc.report.analysis.nodes import Placed, SourceFiles, kind_of
 from lmc.report.given import Batch, Given, Length
 from lmc.report.model import CallCost, LineCost, MeasuredCost, PlannedCost, Prefix, SourceLine, TokenCount
 from lmc.report.text import visible
@@ -50,7 +50,13 @@ def costs_of(given: Given, ops: Sequence[Placed], sources: SourceFiles) -> Costs
     """Return the costs of the final module, whose ops are ``ops``."""
     waves = call_waves(given.plan, [each.op for each in ops])
     body = given.steps[-1].module.main.body
-    path: CriticalPath = critical_path(body, lambda op: float(is_call(op)))
+    more = len(ops) + 1  # than ops that a path can have: of equal paths the one with more tools, then with more ops
+
+    def weight(op: Op) -> int:
+        kind = kind_of(op)
+        return more * more if is_call(op) else more if kind == "tool" else int(kind != "hint")
+
+    path: CriticalPath = critical_path(body, weight)
     critical = set(path.ops)
     planned = {} if given.batch is None else planned_of(given.batch, given.batch.ops)
     calls: list[CallCost] = []
@@ -78,7 +84,7 @@ def costs_of(given: Given, ops: Sequence[Placed], sources: SourceFiles) -> Costs
         )
         places.append(sources.place(op.location))
     keys = {each.op: each.key for each in ops}
-    return Costs(calls, places, tuple(keys[op] for op in path.ops), round(path.cost))
+    return Costs(calls, places, tuple(keys[op] for op in path.ops), int(path.cost) // more**2)
 
 
 def tokens(length: Length) -> TokenCount:
