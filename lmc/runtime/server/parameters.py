@@ -41,7 +41,7 @@ class Parameters(BaseModel):
 
 
 class UnsupportedError(ValueError):
-    """A parameter that has no effect here, and is given a value that should have one."""
+    """A parameter of the model that raises it: it has no effect here, or is missing, and should not be."""
 
     def __init__(self, parameter: str, problem: str) -> None:
         super().__init__(problem)

@@ -252,9 +252,18 @@ def test_the_cache_is_counted_as_part_of_the_prompt(builtin: Served):
         ({"max_tokens": 0}, "max_tokens"),
         ({"max_tokens": 3, "max_completion_tokens": 3}, "max_tokens"),
         ({"messages": []}, "messages"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "messages"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "messages.0.content.0.type",
+        ),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "size": 1}]}]}, "messages"),
+        ({"messages": [{"role": "assistant", "content": "x", "refusal": "no"}]}, "messages.0.refusal"),
+        ({"messages": [{"role": "user", "content": None}]}, "messages"),
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages"),
         ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"response_format": {"type": "json_object", "schema": {"const": 1}}}, "response_format.schema"),
+        ({"response_format": {"type": "text", "json_schema": {"name": "x"}}}, "response_format.json_schema"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schemas": {}}}}, "response_format"),
         ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": 1}}}}, "response"),
         ({"regex": "((("}, "regex"),
         ({"regex": "a", "ebnf": 'start: "a"'}, "ebnf"),
@@ -272,6 +281,21 @@ def test_what_is_not_honoured_is_refused_by_name(parameters: dict[str, Any], nam
     assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
     assert error["param"].startswith(name)
     assert name in error["message"] or parameters.get("response_format") or "pattern" in error["message"]
+    assert "image" not in str(parameters) or "images" in error["message"]
+
+
+def test_names_and_empty_contents_of_messages_are_taken(client: openai.OpenAI, server: Served):
+    plain: list[Any] = [{"role": "user", "content": "x"}, {"role": "assistant", "content": ""}, *TALK]
+    named: list[Any] = [
+        {"role": "user", "content": "x", "name": "Ada"},
+        {"role": "assistant", "content": None, "name": "Bob"},
+        *TALK,
+    ]
+    one, other = (
+        client.chat.completions.create(model=server.model, messages=talk, max_tokens=4, temperature=0).choices
+        for talk in (plain, named)
+    )
+    assert one == other
 
 
 def test_a_prompt_that_does_not_fit_has_the_code_of_the_protocol(builtin: Served):

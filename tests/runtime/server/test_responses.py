@@ -128,7 +128,14 @@ def test_asynchronous_clients_are_served(server: Served):
     [
         ({"input": []}, "input"),
         ({"input": [{"type": "function_call_output", "call_id": "x", "output": "y"}]}, "input"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]},
+            "input.0.content.0.type",
+        ),
+        ({"input": [{"type": "function_call", "call_id": 1, "name": "a", "arguments": ""}]}, "input.0.call_id"),
+        ({"text": {"format": {"type": "json_object", "schema": {"const": 1}}}}, "text.format.schema"),
+        ({"text": {"format": {"type": "json_schema", "schema": {"const": 1}}}}, "text.format.name"),
+        ({"text": {"format": {"type": "text", "name": "x"}}}, "text.format.name"),
         ({"max_output_tokens": 0}, "max_output_tokens"),
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"include": ["reasoning.encrypted_content"]}, "include"),
@@ -144,6 +151,8 @@ def test_other_values_are_refused_by_name(parameters: dict[str, Any], name: str,
     error = answer.json()["error"]
     assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
     assert error["param"].startswith(name)
+    assert name in error["message"] or name == "text.format"
+    assert "image" not in str(parameters) or "images" in error["message"]
 
 
 def test_a_batch_takes_responses(toy: Served):

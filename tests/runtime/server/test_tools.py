@@ -354,6 +354,45 @@ def test_parsed_calls_are_objects(client: openai.OpenAI, server: Served):
     assert isinstance(typed.function.parsed_arguments, Weather)
 
 
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # the SDK's own, of the objects that it sends
+def test_typed_answers_go_back_into_their_conversation(client: openai.OpenAI, server: Served):
+    """The SDK sends the objects that it has made of an answer, and the places of calls in a stream."""
+    asked: dict[str, Any] = {"model": server.model, "messages": ASK, "temperature": 0}
+    tool: Any = openai.pydantic_function_tool(Weather)
+    called: dict[str, Any] = {**asked, "tools": [tool], "tool_choice": "required", "parallel_tool_calls": False}
+    with client.chat.completions.stream(**called) as stream:
+        streamed = stream.get_final_completion()
+    said = client.chat.completions.parse(**asked, response_format=Weather)
+    answers: list[Any] = [said, client.chat.completions.parse(**called), streamed]
+    for message in (answer.choices[0].message for answer in answers):
+        calls = message.tool_calls or ()
+        results = [{"role": "tool", "tool_call_id": call.id, "content": "Rain"} for call in calls]
+        plain: dict[str, Any] = {"role": "assistant", "content": message.content}
+        if calls:
+            functions = [{"name": call.function.name, "arguments": call.function.arguments} for call in calls]
+            plain["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": function}
+                for call, function in zip(calls, functions, strict=True)
+            ]
+        talks: list[list[Any]] = [
+            [*ASK, said, *results, {"role": "user", "content": "Again"}] for said in (message, plain)
+        ]
+        one, other = (
+            client.chat.completions.create(model=server.model, messages=talk, tools=[tool], max_tokens=5, temperature=0)
+            for talk in talks
+        )
+        assert one.choices == other.choices
+        assert one.usage is not None
+        assert other.usage is not None
+        assert one.usage.prompt_tokens == other.usage.prompt_tokens
+    response: dict[str, Any] = {"model": server.model, "input": ASK, "temperature": 0}
+    typed = client.responses.parse(**response, text_format=Weather, max_output_tokens=60)
+    called = {**response, "tools": [tool], "tool_choice": "required", "parallel_tool_calls": False}
+    for output in (typed.output, client.responses.parse(**called).output):
+        items: list[Any] = [*ASK, *output, {"role": "user", "content": "Again"}]
+        client.responses.create(model=server.model, input=items, max_output_tokens=2)
+
+
 def test_asynchronous_streams_and_batches_have_calls(builtin: Served):
     asked: dict[str, Any] = {
         "model": builtin.model,

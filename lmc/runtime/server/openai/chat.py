@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import JSONResponse, Response
 
 from lmc.ir.engine.protocol import Generation, TokenDelta
@@ -16,10 +16,10 @@ from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
 from lmc.runtime.server.jobs import UNLIMITED, Answered, ClientLane, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
-from lmc.runtime.server.openai.common import Sampled, check_model
+from lmc.runtime.server.openai.common import Sampled, TextPart, check_model
 from lmc.runtime.server.openai.form import FINISH, chat_logprobs, failed, head_of, usage_of
 from lmc.runtime.server.openai.tools import CallDeltas, CallParam, ChatTool, ChatToolChoice, output_format, tool_use
-from lmc.runtime.server.parameters import MOST_LOGPROBS
+from lmc.runtime.server.parameters import MOST_LOGPROBS, Parameters
 from lmc.runtime.server.prompts import ChatTurn
 from lmc.runtime.server.streams import DONE, EventStream, data, while_connected
 
@@ -28,35 +28,27 @@ router = APIRouter()
 _ROLES = {"developer": "system"}
 
 
-class TextPart(BaseModel):
-    """A part of the content of a message: text."""
+class ChatMessage(Parameters):
+    """A message of the conversation, by the client or as an earlier answer has it."""
 
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    type: Literal["text"]
-    text: str
-
-
-class ChatMessage(BaseModel):
-    """A message of the conversation."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    IGNORED: ClassVar[frozenset[str]] = frozenset({"name", "parsed"})
+    NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "annotations": ([],),
+        "audio": (),
+        "function_call": (),
+        "refusal": (),
+    }
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart] | None = None
     tool_calls: list[CallParam] | None = None
     tool_call_id: str | None = None
-    name: None = None
-    refusal: None = None
-    annotations: None = None
-    audio: None = None
-    function_call: None = None
 
     @property
     def text(self) -> str:
         """The whole text."""
         if self.content is None:
-            if self.role != "assistant" or not self.tool_calls:
+            if self.role != "assistant":
                 raise refused("messages", f"a message of {self.role} has no content")
             return ""
         return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
 from lmc.grammar.compiling import Whitespace
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.protocol import SamplingParams
 from lmc.runtime.server.errors import ApiError, refused
 from lmc.runtime.server.model import Model
-from lmc.runtime.server.parameters import MOST_CHOICES, Parameters, sampling_of
+from lmc.runtime.server.parameters import MOST_CHOICES, Parameters, UnsupportedError, sampling_of
 
 
 class StreamOptions(Parameters):
@@ -22,10 +30,29 @@ class StreamOptions(Parameters):
     include_usage: bool | None = None
 
 
+class TextPart(Parameters):
+    """A part of the content of a message: text."""
+
+    IGNORED: ClassVar[frozenset[str]] = frozenset({"prompt_cache_breakpoint"})
+
+    type: Literal["text"]
+    text: str
+
+    @field_validator("type", mode="wrap")
+    @classmethod
+    def _check_type(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise ValueError(
+                f"a content is text, and not {str(value)[:80]!r}: images, audio and files are not served"
+            ) from None
+
+
 class SchemaFormat(BaseModel):
     """A named JSON schema."""
 
-    model_config = ConfigDict(frozen=True, strict=True)
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     name: str
     description: str | None = None
@@ -36,10 +63,16 @@ class SchemaFormat(BaseModel):
 class ResponseFormat(BaseModel):
     """The form of an output, enforced while it is generated."""
 
-    model_config = ConfigDict(frozen=True, strict=True)
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: SchemaFormat | None = None
+
+    @model_validator(mode="after")
+    def _check_type(self) -> ResponseFormat:
+        if self.json_schema is not None and self.type != "json_schema":
+            raise UnsupportedError("json_schema", f"the type {self.type} has none")
+        return self
 
     @property
     def definition(self) -> dict[str, Any] | bool | None:

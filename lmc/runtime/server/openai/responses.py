@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 from starlette.responses import JSONResponse, Response
 
 from lmc.ir.engine.protocol import Generation, TokenDelta, TokenLogprob
@@ -27,10 +27,10 @@ from lmc.runtime.server.errors import ApiError, error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
 from lmc.runtime.server.jobs import UNLIMITED, Answered, ClientLane, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
-from lmc.runtime.server.openai.common import Restriction, check_model
+from lmc.runtime.server.openai.common import Restriction, TextPart, check_model
 from lmc.runtime.server.openai.form import chat_logprobs, form, usage_of
 from lmc.runtime.server.openai.tools import ResponseTool, ResponseToolChoice, call_of, output_format, tool_use
-from lmc.runtime.server.parameters import MOST_LOGPROBS, Parameters, sampling_of
+from lmc.runtime.server.parameters import MOST_LOGPROBS, Parameters, UnsupportedError, sampling_of
 from lmc.runtime.server.prompts import ChatTurn
 from lmc.runtime.server.streams import EventStream, data, while_connected
 from lmc.runtime.server.tokens import TokenTexts
@@ -40,13 +40,12 @@ router = APIRouter()
 _ROLES = {"developer": "system"}
 
 
-class ResponsePart(Parameters):
-    """A part of the content of a message: text."""
+class ResponsePart(TextPart):
+    """A part of the content of a message: text, by the client or as an earlier answer has it."""
 
-    IGNORED: ClassVar[frozenset[str]] = frozenset({"annotations", "logprobs", "prompt_cache_breakpoint"})
+    IGNORED: ClassVar[frozenset[str]] = TextPart.IGNORED | {"annotations", "logprobs", "parsed"}
 
-    type: Literal["input_text", "output_text"]
-    text: str
+    type: Literal["input_text", "output_text"]  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 class ResponseMessage(Parameters):
@@ -67,7 +66,7 @@ class ResponseMessage(Parameters):
 class FunctionCallItem(Parameters):
     """A call that the assistant has made."""
 
-    IGNORED: ClassVar[frozenset[str]] = frozenset({"id", "status", "created_by"})
+    IGNORED: ClassVar[frozenset[str]] = frozenset({"id", "status", "created_by", "parsed_arguments"})
     NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {"async": (False,), "caller": ({"type": "direct"},)}
 
     type: Literal["function_call"]
@@ -93,14 +92,15 @@ def _text_of(content: str | Sequence[ResponsePart]) -> str:
 
 
 def _type_of(item: Any) -> str | None:
+    """Return the tag of an item. Paths of errors leave out tags, which begin with capitals."""
     kind = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else getattr(item, "type", None)
-    return "message" if kind is None else kind if isinstance(kind, str) else None
+    return "Message" if kind is None else kind.capitalize() if isinstance(kind, str) else None
 
 
 ResponseItem = Annotated[
-    Annotated[ResponseMessage, Tag("message")]
-    | Annotated[FunctionCallItem, Tag("function_call")]
-    | Annotated[FunctionOutputItem, Tag("function_call_output")],
+    Annotated[ResponseMessage, Tag("Message")]
+    | Annotated[FunctionCallItem, Tag("Function_call")]
+    | Annotated[FunctionOutputItem, Tag("Function_call_output")],
     Discriminator(
         _type_of,
         custom_error_type="item_type",
@@ -142,6 +142,15 @@ class ResponseTextFormat(BaseModel):
     description: str | None = None
     definition: dict[str, Any] | bool | None = Field(alias="schema", default=None)
     strict: bool | None = None
+
+    @model_validator(mode="after")
+    def _check_type(self) -> ResponseTextFormat:
+        for name, value in (("name", self.name), ("schema", self.definition)):
+            if self.type == "json_schema" and value is None:
+                raise UnsupportedError(name, "a json_schema has one")
+            if self.type != "json_schema" and value is not None:
+                raise UnsupportedError(name, f"the type {self.type} has none")
+        return self
 
 
 class ResponseTextConfig(Parameters):
@@ -243,8 +252,6 @@ class ResponsesRequest(Parameters):
             return None
         if given.type == "json_object":
             return {"type": "object"}
-        if given.definition is None:
-            raise refused("text.format", "schema is missing")
         return given.definition
 
     async def answer(self, model: Model, lane: ClientLane) -> Answered:

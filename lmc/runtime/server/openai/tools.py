@@ -142,19 +142,19 @@ async def output_format(
     return await compiled(model, use, restriction.definition, restriction.whitespace)
 
 
-class CalledFunction(BaseModel):
+class CalledFunction(Parameters):
     """Name and arguments of a call."""
 
-    model_config = _STRICT
+    IGNORED: ClassVar[frozenset[str]] = frozenset({"parsed_arguments"})
 
     name: str
     arguments: str
 
 
-class CallParam(BaseModel):
-    """A call in a message of the assistant."""
+class CallParam(Parameters):
+    """A call in a message of the assistant, whole or as a stream has made it."""
 
-    model_config = _STRICT
+    IGNORED: ClassVar[frozenset[str]] = frozenset({"index"})
 
     id: str
     type: Literal["function"]
