@@ -57,6 +57,12 @@ def invalid_body(problems: Sequence[Mapping[str, Any]]) -> ApiError:
     first = max(problems, key=lambda each: (len(each["loc"]), each["type"] != "missing"))
     if first["type"] == "json_invalid":
         return ApiError("invalid", "the body is no JSON")
+    if not first["loc"] and first["type"] == "missing":
+        return ApiError("invalid", "the body is empty")
+    if not first["loc"] and first["type"] in ("model_attributes_type", "model_type"):
+        is_unread = isinstance(first["input"], bytes)
+        need = "the header Content-Type must be application/json" if is_unread else "the body is no JSON object"
+        return ApiError("invalid", need)
     inner = first.get("ctx", {}).get("error")
     path = [str(step) for step in first["loc"]]
     if isinstance(inner, UnsupportedError):
@@ -90,28 +96,54 @@ def sampling_of(
     logprobs: int | None = None,
     default_temperature: float = 1.0,
     vocabulary_size: int,
+    prefix: str = "",
+    names: Mapping[str, str] | None = None,
 ) -> SamplingParams:
-    """Return the sampling of a request; None stands for the default. Raises ``ApiError`` that names a parameter."""
+    """Return the sampling of a request; None stands for the default.
+
+    Raises ``ApiError`` that names a parameter: with ``prefix``, and as ``names`` has those that the protocol calls
+    otherwise.
+    """
+
+    def name(parameter: str) -> str:
+        return prefix + (names or {}).get(parameter, parameter)
+
+    def number(parameter: str, value: Any, least: Any, most: Any, default: Any) -> Any:
+        return within(name(parameter), value, least, most, default)
+
     texts = () if stop is None else (stop,) if isinstance(stop, str) else tuple(stop)
     if len(texts) > MOST_STOPS:
-        raise refused("stop", f"at most {MOST_STOPS} are taken")
+        raise refused(name("stop"), f"at most {MOST_STOPS} are taken")
     if any(not text for text in texts):
-        raise refused("stop", "a stop is not empty")
+        raise refused(name("stop"), "a stop is not empty")
+    if any(not _is_unicode(text) for text in texts):
+        raise refused(name("stop"), "a text holds half of a surrogate pair, which no model can write")
+    strange = next((each for each in stop_token_ids or () if not 0 <= each < vocabulary_size), None)
+    if strange is not None:
+        raise refused(name("stop_token_ids"), f"{strange} is no token id of this model")
     return SamplingParams(
         max_tokens=max_tokens,
-        min_tokens=within("min_tokens", min_tokens, 0, max_tokens, 0),
+        min_tokens=number("min_tokens", min_tokens, 0, max_tokens, 0),
         stop=tuple(dict.fromkeys(texts)),
         stop_token_ids=tuple(stop_token_ids or ()),
-        temperature=within("temperature", temperature, 0.0, 100.0, default_temperature),
-        top_p=within("top_p", top_p, 0.0, 1.0, 1.0) or 1e-9,
-        top_k=max(within("top_k", top_k, -1, 1 << 31, 0), 0),
-        min_p=within("min_p", min_p, 0.0, 1.0, 0.0),
-        frequency_penalty=within("frequency_penalty", frequency_penalty, -2.0, 2.0, 0.0),
-        presence_penalty=within("presence_penalty", presence_penalty, -2.0, 2.0, 0.0),
-        repetition_penalty=within("repetition_penalty", repetition_penalty, 0.01, 100.0, 1.0),
-        logit_bias=_biases(logit_bias or {}, vocabulary_size),
+        temperature=number("temperature", temperature, 0.0, 100.0, default_temperature),
+        top_p=number("top_p", top_p, 0.0, 1.0, 1.0) or 1e-9,
+        top_k=max(number("top_k", top_k, -1, 1 << 31, 0), 0),
+        min_p=number("min_p", min_p, 0.0, 1.0, 0.0),
+        frequency_penalty=number("frequency_penalty", frequency_penalty, -2.0, 2.0, 0.0),
+        presence_penalty=number("presence_penalty", presence_penalty, -2.0, 2.0, 0.0),
+        repetition_penalty=number("repetition_penalty", repetition_penalty, 0.01, 100.0, 1.0),
+        logit_bias=_biases(name("logit_bias"), logit_bias or {}, vocabulary_size),
         logprobs=logprobs,
     )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def within(name: str, value: Any, least: Any, most: Any, default: Any) -> Any:
@@ -123,10 +155,10 @@ def within(name: str, value: Any, least: Any, most: Any, default: Any) -> Any:
     return value
 
 
-def _biases(given: dict[str, float], vocabulary_size: int) -> tuple[tuple[int, float], ...]:
+def _biases(name: str, given: dict[str, float], vocabulary_size: int) -> tuple[tuple[int, float], ...]:
     biases: dict[int, float] = {}
     for key, value in given.items():
         if not key.isascii() or not key.isdigit() or int(key) >= vocabulary_size:
-            raise refused("logit_bias", f"{key!r} is no token id of this model")
-        biases[int(key)] = within("logit_bias", value, -100.0, 100.0, 0.0)
+            raise refused(name, f"{key!r} is no token id of this model")
+        biases[int(key)] = within(name, value, -100.0, 100.0, 0.0)
     return tuple(sorted(biases.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 
 from lmc.grammar.vocabulary.vocabulary import Vocabulary
@@ -39,3 +40,21 @@ class TokenTexts:
         if self.bytes_of_ids is None or not 0 <= token_id < len(self.bytes_of_ids):
             return None
         return self.bytes_of_ids[token_id] or None
+
+
+class TextOffsets:
+    """Finds where tokens begin in the text that they make, in characters. Within a character, that is its place."""
+
+    def __init__(self, texts: TokenTexts) -> None:
+        self.texts = texts
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._length = 0
+
+    def next(self, token_id: int) -> int:
+        """Return the place of the next token."""
+        data = self.texts.bytes(token_id)
+        if data is None:
+            self._length += len(self._decoder.decode(b"", final=True))
+        place = self._length
+        self._length += len(self.texts.text(token_id) if data is None else self._decoder.decode(data))
+        return place

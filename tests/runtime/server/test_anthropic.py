@@ -93,6 +93,7 @@ def test_a_prompt_is_computed_before_it_is_needed(builtin: Served):
     [
         ({"bad": 1}, "invalid_request_error", "bad"),
         ({"max_tokens": -1}, "invalid_request_error", "max_tokens"),
+        ({"stop_sequences": [""]}, "invalid_request_error", "stop_sequences"),
         ({"model": "other"}, "not_found_error", "other"),
         ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, "invalid_request_error", "thinking"),
         ({"messages": [{"role": "system", "content": "x"}]}, "invalid_request_error", "messages"),

@@ -1,9 +1,11 @@
 """The endpoints of OpenAI's protocol, through its SDK."""
 
+import ast
 import asyncio
 import json
 from typing import Any
 
+import httpx2
 import openai
 import pytest
 
@@ -193,6 +195,28 @@ def test_streams_of_several_prompts_echo_and_score(client: openai.OpenAI, server
     assert logprobs == [choice.logprobs and choice.logprobs.token_logprobs for choice in whole.choices]
 
 
+@pytest.mark.parametrize("prompt", ["\U0001f642\U0001f642 ab", "été 日本 x", "a b", "\U0001f642"])
+def test_tokens_have_their_places_in_the_text(client: openai.OpenAI, server: Served, prompt: str):
+    """In characters: tokens of incomplete UTF-8 are at the place of their character."""
+    asked: dict[str, Any] = {"model": server.model, "prompt": prompt, "logprobs": 0, "temperature": 0}
+    cases: list[dict[str, Any]] = [{"max_tokens": 0, "echo": True}, {"max_tokens": 8, "echo": True}, {"max_tokens": 8}]
+    for further in cases:
+        choice = client.completions.create(**asked, **further).choices[0]
+        offsets = (choice.logprobs and choice.logprobs.text_offset) or []
+        streamed: list[int] = []
+        for chunk in client.completions.create(**asked, **further, stream=True):
+            streamed += (chunk.choices[0].logprobs and chunk.choices[0].logprobs.text_offset) or []
+        assert streamed == offsets == sorted(offsets)
+        tokens = (choice.logprobs and choice.logprobs.tokens) or []
+        before = b""
+        for token, offset in zip(tokens, offsets, strict=True):
+            if "echo" in further and len(before) < len(prompt.encode()):
+                assert offset == len(before.decode(errors="ignore"))
+            if not token.startswith("bytes:"):
+                assert choice.text[offset:].startswith(token[: len(choice.text) - offset])
+            before += ast.literal_eval(f"b'{token[6:]}'") if token.startswith("bytes:") else token.encode()
+
+
 def test_streams_of_prompts_that_are_only_computed(client: openai.OpenAI, server: Served):
     plain: dict[str, Any] = {"model": server.model, "prompt": ["One two", "Three"], "max_tokens": 0, "n": 2}
     scored: dict[str, Any] = {**plain, "echo": True, "logprobs": 0}
@@ -240,6 +264,42 @@ def test_the_cache_is_counted_as_part_of_the_prompt(builtin: Served):
     assert warm.prompt_tokens_details.cached_tokens == warm.prompt_tokens - 1
 
 
+def test_an_empty_text_is_no_constraint(toy: Served):
+    for name in ("regex", "ebnf", "json_schema"):
+        chat = {"model": "toy", "messages": TALK, "max_tokens": 4, "temperature": 0}
+        generate: dict[str, Any] = {"text": "x", "sampling_params": {"max_new_tokens": 4, "temperature": 0}}
+        plain, empty = (toy.post("/v1/chat/completions", {**chat, **each}).json() for each in ({}, {name: ""}))
+        assert plain["choices"] == empty["choices"]
+        plain = toy.post("/generate", generate).json()
+        generate["sampling_params"][name] = ""
+        assert plain["output_ids"] == toy.post("/generate", generate).json()["output_ids"]
+
+
+def posted(server: Served, content: str, kind: str | None) -> httpx2.Response:
+    headers = {} if kind is None else {"content-type": kind}
+    return httpx2.post(f"{server.url}/v1/chat/completions", content=content, headers=headers, timeout=SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "words"),
+    [
+        ("{}", "application/x-www-form-urlencoded", "Content-Type must be application/json"),
+        ("{}", "text/plain", "Content-Type must be application/json"),
+        ("{}", None, "Content-Type must be application/json"),
+        ("", "application/json", "the body is empty"),
+        ("", None, "the body is empty"),
+        ("[1]", "application/json", "no JSON object"),
+        ('"x"', "application/json", "no JSON object"),
+        ("null", "application/json", "the body"),
+        ("{", "application/json", "no JSON"),
+    ],
+)
+def test_a_body_that_is_not_read_says_why(content: str, kind: str | None, words: str, toy: Served):
+    answer = posted(toy, content, kind)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
@@ -270,13 +330,19 @@ def test_the_cache_is_counted_as_part_of_the_prompt(builtin: Served):
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"logit_bias": {"many": 1}}, "logit_bias"),
         ({"logit_bias": {"99999999": 1}}, "logit_bias"),
+        ({"stop_token_ids": [99999]}, "stop_token_ids"),
+        ({"stop_token_ids": [-1]}, "stop_token_ids"),
+        ({"stop_token_ids": [2**70]}, "stop_token_ids"),
+        ({"max_completion_tokens": 0}, "max_completion_tokens"),
+        ({"stream_options": {"include_usage": True}}, "stream_options"),
         ({"stop": [""]}, "stop"),
+        ({"stop": "x\ud800"}, "stop"),
         ({"reasoning_effort": "high"}, "reasoning_effort"),
     ],
 )
 def test_what_is_not_honoured_is_refused_by_name(parameters: dict[str, Any], name: str, toy: Served):
     body = {"model": "toy", "messages": [{"role": "user", "content": "x"}], **parameters}
-    answer = toy.post("/v1/chat/completions", body)
+    answer = posted(toy, json.dumps(body), "application/json")
     error = answer.json()["error"]
     assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
     assert error["param"].startswith(name)

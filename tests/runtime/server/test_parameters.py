@@ -180,6 +180,23 @@ def test_a_rejected_parameter_is_named(endpoint: str, name: str, toy: Served):
         assert (error["param"], error["type"]) == (name, "invalid_request_error")
 
 
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ({"sampling_params": {"min_new_tokens": 9, "max_new_tokens": 2}}, "sampling_params.min_new_tokens"),
+        ({"sampling_params": {"temperature": -1}}, "sampling_params.temperature"),
+        ({"sampling_params": {"stop_token_ids": [2**70]}}, "sampling_params.stop_token_ids"),
+        ({"sampling_params": {"logit_bias": {"-1": 1}}}, "sampling_params.logit_bias"),
+        ({"top_logprobs_num": 2}, "top_logprobs_num"),
+        ({"logprob_start_len": 0}, "logprob_start_len"),
+    ],
+)
+def test_a_bad_value_is_named_as_the_protocol_calls_it(body: dict[str, Any], name: str, toy: Served):
+    answer = toy.post("/generate", {"text": "x", **body})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(f"{name}: ")
+
+
 def test_values_without_effect_are_accepted(toy: Served):
     for endpoint, (path, _) in BODIES.items():
         model = MODELS[endpoint]

@@ -62,6 +62,15 @@ def test_an_answer_is_that_of_a_chat(client: openai.OpenAI, server: Served):
     assert [each.model_dump() for each in part.content[0].logprobs] == expected
 
 
+def test_an_answer_has_the_metadata_of_its_request(client: openai.OpenAI, server: Served):
+    asked: dict[str, Any] = {"model": server.model, "input": "x", "max_output_tokens": 2}
+    assert client.responses.create(**asked, metadata={"a": "b"}).metadata == {"a": "b"}
+    with client.responses.stream(**asked, metadata={"a": "b"}) as stream:
+        events: list[Any] = list(stream)
+    assert events[-1].response.metadata == {"a": "b"}
+    assert client.responses.create(**asked).metadata == {}
+
+
 def test_instructions_are_a_message_of_the_system(client: openai.OpenAI, server: Served):
     asked: dict[str, Any] = {"model": server.model, "max_output_tokens": 8, "temperature": 0}
     one = client.responses.create(instructions="You are brief.", input="Who?", **asked)

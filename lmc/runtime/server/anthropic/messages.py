@@ -145,6 +145,7 @@ class MessagesRequest(Conversation):
             top_k=self.top_k,
             stop=self.stop_sequences,
             vocabulary_size=model.tokenizer.vocabulary_size,
+            names={"stop": "stop_sequences"},
         )
         form = None if self.output_config is None else self.output_config.format
         output, constraint = OutputFormat(), None

@@ -118,6 +118,12 @@ class Sampled(Parameters):
     whitespace: Whitespace | None = None
     response_format: ResponseFormat | None = None
 
+    @model_validator(mode="after")
+    def _check_stream_options(self) -> Sampled:
+        if self.stream_options is not None and not self.stream:
+            raise UnsupportedError("stream_options", "it needs stream")
+        return self
+
     @property
     def choices(self) -> int:
         """The number of answers to each prompt."""
@@ -125,8 +131,6 @@ class Sampled(Parameters):
 
     def sampling(self, model: Model, max_tokens: int | None, prompt: int, logprobs: int | None) -> SamplingParams:
         """Return the sampling; without ``max_tokens`` the context is the limit."""
-        if max_tokens is not None and max_tokens < 1:
-            raise refused("max_tokens", "it must be at least 1")
         rest = max(model.engine.info.context_length - prompt, 1)
         return sampling_of(
             max_tokens=rest if max_tokens is None else max_tokens,
@@ -162,13 +166,13 @@ class Sampled(Parameters):
         return Restriction(*found[0], self.whitespace)
 
     def _constraints(self) -> list[tuple[str, str, Any]]:
-        """Return the parameters that restrict the output, with kind and definition."""
+        """Return the parameters that restrict the output, with kind and definition. An empty text is none."""
         found: list[tuple[str, str, Any]] = []
-        if self.regex is not None:
+        if self.regex:
             found.append(("regex", "regex", self.regex))
-        if self.ebnf is not None:
+        if self.ebnf:
             found.append(("ebnf", "grammar", self.ebnf))
-        if self.json_schema is not None:
+        if self.json_schema not in (None, ""):
             found.append(("json_schema", "schema", self.json_schema))
         if self.response_format is not None and (schema := self.response_format.definition) is not None:
             found.append(("response_format", "schema", schema))

@@ -19,7 +19,7 @@ from lmc.runtime.server.openai.common import Sampled, check_model
 from lmc.runtime.server.openai.form import FINISH, failed, head_of, usage_of
 from lmc.runtime.server.parameters import Ids, Texts
 from lmc.runtime.server.streams import DONE, EventStream, data, while_connected
-from lmc.runtime.server.tokens import TokenTexts
+from lmc.runtime.server.tokens import TextOffsets
 
 router = APIRouter()
 
@@ -33,7 +33,7 @@ class CompletionRequest(Sampled):
     NEUTRAL: ClassVar[dict[str, tuple[Any, ...]]] = {"best_of": (1,), "suffix": ("",)}
 
     prompt: str | Ids | Texts | list[Ids]
-    max_tokens: int | None = None
+    max_tokens: int | None = Field(default=None, ge=0)
     logprobs: int | None = Field(default=None, ge=0, le=5)
     echo: bool | None = None
 
@@ -61,8 +61,6 @@ class CompletionRequest(Sampled):
         constraint = await self.constraint(model)
         seeds = seeds_of(model.seed(self.seed), self.choices)
         most = _DEFAULT_MAX_TOKENS if self.max_tokens is None else max(self.max_tokens, 1)
-        if self.max_tokens is not None and self.max_tokens < 0:
-            raise refused("max_tokens", "it must be at least 0")
         jobs = [
             GenerationJob(prompt, self.sampling(model, most, len(prompt), self.logprobs), seeds, lane, constraint)
             for prompt in prompts
@@ -124,22 +122,18 @@ class Completing:
         logprobs = None
         if self.body.logprobs is not None:
             entries = [*echoed, *(found.logprobs or ())]
-            logprobs = logprobs_of(entries, prompt if self.body.echo else (), self.model.texts, 0)
+            logprobs = logprobs_of(entries, prompt if self.body.echo else (), TextOffsets(self.model.texts))
         return {"text": text + found.text, "logprobs": logprobs, "finish_reason": FINISH[found.finish_reason]}
 
 
 def logprobs_of(
-    entries: Sequence[TokenLogprob | None], prompt: tuple[int, ...], texts: TokenTexts, offset: int
+    entries: Sequence[TokenLogprob | None], prompt: tuple[int, ...], offsets: TextOffsets
 ) -> dict[str, Any]:
-    """Return log-probabilities in the form of plain completions; ``offset`` is that of their text."""
+    """Return log-probabilities in the form of plain completions; ``offsets`` has seen the tokens before them."""
+    texts = offsets.texts
     ids = [prompt[place] if entry is None else entry.token_id for place, entry in enumerate(entries)]
-    tokens = [texts.text(token_id) for token_id in ids]
-    offsets: list[int] = []
-    for token_id in ids:
-        offsets.append(offset)
-        offset += len(texts.tokenizer.text_of(token_id))
     return {
-        "tokens": tokens,
+        "tokens": [texts.text(token_id) for token_id in ids],
         "token_logprobs": [None if entry is None else entry.logprob for entry in entries],
         "top_logprobs": [
             {texts.text(token_id): logprob for token_id, logprob in entry.top}
@@ -147,7 +141,7 @@ def logprobs_of(
             else None
             for entry in entries
         ],
-        "text_offset": offsets,
+        "text_offset": [offsets.next(token_id) for token_id in ids],
     }
 
 
@@ -187,29 +181,29 @@ async def _events(request: Request, work: Completing, head: dict[str, Any]) -> A
     echoed = await work.echoed()
     found: dict[int, Generation] = {}
     sent = [0] * (count * len(work.jobs))
-    offsets = [0] * len(sent)
+    offsets = [TextOffsets(model.texts) for _ in sent]
+    begun: set[int] = set()
     computed = [prompt for prompt in work.prompts for _ in range(count)] if body.max_tokens == 0 else None
     async for event in model.stream(*work.jobs) if computed is None else model.computing(computed, work.lane):
         index, content = event.choice, event.content
-        if body.echo and not sent[index] and not offsets[index]:
+        if body.echo and index not in begun:
+            begun.add(index)
             prompt = work.prompts[index // count]
             text = model.tokenizer.decode(prompt)
             scored = echoed[index // count]
-            logprobs = logprobs_of(scored, prompt, model.texts, 0) if scored else None
-            offsets[index] = max(len(text), 1)
+            logprobs = logprobs_of(scored, prompt, offsets[index]) if scored else None
             yield chunk(index, text, logprobs=logprobs)
         if isinstance(content, TokenDelta):
             sent[index] += len(content.token_ids)
             logprobs = None
             if body.logprobs is not None:
-                logprobs = logprobs_of(content.logprobs, (), model.texts, offsets[index])
-            offsets[index] += len(content.text)
+                logprobs = logprobs_of(content.logprobs, (), offsets[index])
             yield chunk(index, content.text, logprobs=logprobs)
             continue
         found[index] = content
         rest = (content.logprobs or ())[sent[index] :]
         if rest:
-            yield chunk(index, "", logprobs=logprobs_of(rest, (), model.texts, offsets[index]))
+            yield chunk(index, "", logprobs=logprobs_of(rest, (), offsets[index]))
         yield chunk(index, "", FINISH[content.finish_reason])
     ordered = [found[index] for index in sorted(found)]
     note_usage(request, ordered)

@@ -166,7 +166,6 @@ class ResponsesRequest(Parameters):
 
     IGNORED: ClassVar[frozenset[str]] = frozenset(
         {
-            "metadata",
             "prompt_cache_key",
             "prompt_cache_options",
             "prompt_cache_retention",
@@ -187,6 +186,7 @@ class ResponsesRequest(Parameters):
     model: str
     input: str | list[ResponseItem]
     instructions: str | None = None
+    metadata: dict[str, str] | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
     temperature: float | None = None
     top_p: float | None = None
@@ -394,7 +394,7 @@ class _Written:
             "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
             "instructions": body.instructions,
             "max_output_tokens": body.max_output_tokens,
-            "metadata": {},
+            "metadata": body.metadata or {},
             "model": self.model.name,
             "output": output,
             "parallel_tool_calls": body.parallel_tool_calls is not False,

@@ -69,7 +69,7 @@ class SamplingFields(Parameters):
             ("ebnf", "grammar", self.ebnf),
             ("json_schema", "schema", self.json_schema),
         ]
-        found = [each for each in given if each[2]]
+        found = [each for each in given if each[2] not in (None, "")]
         if len(found) > 1:
             raise refused(f"sampling_params.{found[1][0]}", f"the output is restricted by {found[0][0]} already")
         if not found:
@@ -254,6 +254,9 @@ async def _pieces(model: Model, request: Request, body: GenerateRequest) -> list
         top = of("top_logprobs_num", body.top_logprobs_num, index) or 0
         if not 0 <= top <= MOST_LOGPROBS:
             raise refused("top_logprobs_num", f"it must be from 0 to {MOST_LOGPROBS}")
+        for name, value in (("top_logprobs_num", top), ("logprob_start_len", start not in (None, -1))):
+            if value and not scored:
+                raise refused(name, "it needs return_logprob")
         start = len(prompt) if start is None or start == -1 else start
         if parameters.max_new_tokens == 0 and body.logprob_start_len is None:
             start = 0  # nothing else is asked for
@@ -297,6 +300,8 @@ async def _job(
         logit_bias=given.logit_bias,
         logprobs=logprobs,
         vocabulary_size=model.tokenizer.vocabulary_size,
+        prefix="sampling_params.",
+        names={"min_tokens": "min_new_tokens"},
     )
     seed = given.seed if given.sampling_seed is None else given.sampling_seed
     return GenerationJob(
