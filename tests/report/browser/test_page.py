@@ -1010,10 +1010,17 @@ def test_nothing_overlaps(show: Show, tmp_path: Path) -> None:
         )
 
 
+GRAPHS_TO_PRINT: dict[str, Callable[[Path], CompiledView]] = {
+    "judge": lambda folder: view_of("judge", folder),
+    "tall": lambda folder: chain(60, folder),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS_TO_PRINT)
 @pytest.mark.parametrize("width", [718, 1500])
-def test_print_shows_all(width: int, show: Show, tmp_path: Path) -> None:
-    """All lines, none over what follows, and all of the graph, no wider than the paper."""
-    page = show(view_of("judge", tmp_path))
+def test_print_shows_all(width: int, name: str, show: Show, tmp_path: Path) -> None:
+    """All lines, none over what follows, and all of the graph, no larger than the paper, and not distorted."""
+    page = show(GRAPHS_TO_PRINT[name](tmp_path))
     page.set_viewport_size({"width": width, "height": 900})
     page.click("#tab-calls")
     page.emulate_media(media="print")
@@ -1036,6 +1043,8 @@ def test_print_shows_all(width: int, show: Show, tmp_path: Path) -> None:
     place = page.locator("#graph-print canvas").bounding_box()
     assert place is not None
     assert 0 <= place["x"] < place["x"] + place["width"] <= width
+    assert place["height"] <= 900
+    assert place["width"] / place["height"] == pytest.approx(drawn["w"] / drawn["h"], rel=0.01)
 
 
 def test_mermaid_reads_the_charts(browser: Any, tmp_path: Path) -> None:
