@@ -22,6 +22,15 @@ def ask(s, topic: str):
     return s.gen("answer", max_tokens=3)
 """
 
+KEYED = """
+import lmc
+
+@lmc.jit
+def ask(s, topic: dict[str, str]):
+    s += str(topic)
+    return s.gen("answer", max_tokens=3)
+"""
+
 
 @pytest.fixture
 def rows(tmp_path: Path) -> str:
@@ -133,6 +142,24 @@ def test_a_schedule(lmc, program: str, rows: str) -> None:
     assert lmc("viz", "judge.schedule", "a=b").code == 2
     assert "You grade" not in lmc("viz", "judge.schedule", "--redact").out
     assert lmc("viz", "judge.schedule", "--format", "mermaid").out.startswith("flowchart TD\n")
+
+
+@pytest.mark.parametrize("form", ["json", "mermaid", "dot"])
+def test_notices_are_printed_as_well(lmc, program: str, form: str) -> None:
+    assert Path(program).exists()
+    Path("keyed.py").write_text(KEYED)
+    keys = ["a", "b", "a", "b", "a"]
+    Path("mixed.jsonl").write_text("".join(json.dumps({"topic": {key: "x"}}) + "\n" for key in keys))
+    given = ("keyed.py", "--model", "toy")
+    said = lmc("viz", *given, "--input", "mixed.jsonl", "--format", form)
+    assert said.code == 0, said.err
+    notice = "note: the batch are the 3 rows of one plan; 2 rows of 1 other plan are left out: 1, 3"
+    assert " ".join(said.err.split()) == notice
+    assert "note:" not in said.out
+    assert lmc("run", *given, "--input", "mixed.jsonl", "--timeline", "run.json", "-o", "out.jsonl").code == 0
+    Path("mixed.jsonl").rename("moved.jsonl")
+    said = lmc("viz", *given, 'topic={"a": "x"}', "--timeline", "run.json", "--format", form)
+    assert "its rows, mixed.jsonl, are not here; name them with --input" in " ".join(said.err.split())
 
 
 def test_a_timeline_alone(lmc, program: str, rows: str) -> None:

@@ -136,12 +136,24 @@ def test_the_rows_of_the_run_are_shown_if_they_are_still_there(folder: Path):
     with_rows = view()
     assert with_rows.plan is not None
     assert with_rows.plan.row_count == len(ROWS)
+    assert with_rows.notices == ()
+    rows = (folder / "rows.jsonl").read_text()
     (folder / "rows.jsonl").write_text('{"essay": "other"}\n')
-    assert view().plan is None
+    changed = view()
+    assert changed.plan is None
+    cause = "there is no plan of the run: its rows, rows.jsonl, have changed since t.json was recorded"
+    assert changed.notices == (f"{cause}; name them with --input",)
     with pytest.raises(InputError, match=r"t.json was recorded with other rows than those of rows.jsonl"):
         view(data="rows.jsonl")
     (folder / "rows.jsonl").unlink()
-    assert view().plan is None
+    gone = view()
+    assert gone.plan is None
+    notice = "there is no plan of the run: its rows, rows.jsonl, are not here; name them with --input"
+    assert gone.notices == (notice,)
+    (folder / "moved.jsonl").write_text(rows)
+    found = view(data="moved.jsonl")
+    assert found.plan == with_rows.plan
+    assert found.notices == ()
 
 
 def test_requests_after_a_break_have_no_key():

@@ -10,7 +10,7 @@ import typer
 from lmc import driver
 from lmc.cli.commands.compile import Level
 from lmc.cli.options import OrderSections, ProfileUse, program_option
-from lmc.cli.output import MODELS, check_output, prints_to_stderr, target_spec, write_artifact
+from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec, write_artifact
 
 
 class Format(StrEnum):
@@ -105,4 +105,6 @@ def viz_command(
             view = driver.view.run(
                 program, options, assignments or [], data=data, timeline=timeline, room=room, redact=redact
             )
+    for notice in view.notices:
+        print_note(f"note: {notice}")
     write_artifact(driver.view.FORMATS[form.value](view), output)

@@ -11,10 +11,12 @@ from lmc.driver.batch.lines import shown_path
 from lmc.driver.batch.run_record import rows_digest, source_digests
 from lmc.driver.errors import TimelineMismatchError, UsageError
 from lmc.ir.errors import InputError
+from lmc.report.text import one_line
 from lmc.report.timeline import NoHeaderError, RunTimeline, read_timeline
 
 _HEADER_LINES = 2
 """The header ends with this line of a file."""
+_MAX_FILE = 200
 _REMEDY = "name a timeline of this program, or record the run again: lmc run PROGRAM --timeline FILE"
 
 
@@ -53,10 +55,11 @@ def check_sources(found: RunTimeline, path: str, spec: str) -> None:
             )
 
 
-def rows_of(found: RunTimeline, path: str, data: str | None) -> str | None:
+def rows_of(found: RunTimeline, path: str, data: str | None, notices: list[str]) -> str | None:
     """Return the file of rows to show: ``data``, or where it is not given the file of the run, if that is still there.
 
-    Raises ``TimelineMismatchError`` where ``data`` holds other rows than the run had.
+    If the run had rows that can't be shown, ``notices`` tells why. Raises ``TimelineMismatchError`` where ``data``
+    holds other rows than the run had.
     """
     rows, file = found.header.rows, found.header.input
     if data is not None:
@@ -67,9 +70,20 @@ def rows_of(found: RunTimeline, path: str, data: str | None) -> str | None:
                 remedy="name the rows of the run, or leave out --input",
             )
         return data
-    if rows is None or file is None or Path(file).is_absolute() or not Path(file).is_file():
+    if file is None:
         return None
-    return file if rows_digest(file) == rows else None
+    if rows is None:
+        cause = "came from a pipe"
+    elif Path(file).is_absolute() or not Path(file).is_file():
+        cause = "are not here"
+    elif rows_digest(file) != rows:
+        cause = f"have changed since {path} was recorded"
+    else:
+        return file
+    notices.append(
+        f"there is no plan of the run: its rows, {one_line(file, _MAX_FILE)}, {cause}; name them with --input"
+    )
+    return None
 
 
 def check_plan(found: RunTimeline, path: str, plan: Plan) -> None:

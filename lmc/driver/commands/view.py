@@ -97,12 +97,12 @@ def run(
     if kind == "schedule":
         return _of_schedule(name, given, room, redact=redact)
     own_rows = data
+    notices: list[str] = []
     recorded = None if timeline is None else timelines.read(timeline)
     if recorded is not None and timeline is not None:
         if not is_saved(name):
             timelines.check_sources(recorded, timeline, name)
-        data = timelines.rows_of(recorded, timeline, data)
-    notices: list[str] = []
+        data = timelines.rows_of(recorded, timeline, data, notices)
     with _recorded_warnings() as hints:
         if is_saved(name):
             found = _of_saved(name, given, fixed, data, room)
