@@ -16,7 +16,7 @@ from lmc.runtime.server.anthropic import messages
 from lmc.runtime.server.anthropic.form import form as anthropic_form
 from lmc.runtime.server.batches.runs import BatchRuns
 from lmc.runtime.server.batches.store import StateStore
-from lmc.runtime.server.errors import ApiError, error_of
+from lmc.runtime.server.errors import ApiError, error_of, refused
 from lmc.runtime.server.gate import Gate
 from lmc.runtime.server.metrics import Metrics
 from lmc.runtime.server.model import Model
@@ -45,11 +45,32 @@ ROUTERS = (
     programs.router,
     operators.router,
 )
-_FORMS: tuple[tuple[str, Callable[[ApiError], dict[str, Any]]], ...] = (
+Form = Callable[[ApiError], dict[str, Any]]
+"""Gives an error in the form of a protocol."""
+_FORMS: tuple[tuple[str, Form], ...] = (
     ("/v1/messages", anthropic_form),
     ("/v1", openai_form),
     ("", sglang_form),
 )
+
+
+def _form(path: str) -> Form:
+    return next(form for start, form in _FORMS if path.startswith(start))
+
+
+def _errors(form: Form) -> dict[int | str, dict[str, Any]]:
+    """Return the description of errors for ``/openapi.json``."""
+    example = form(refused("name", "what is wrong with it"))
+    content = {"application/json": {"schema": _schema(example), "example": example}}
+    return {
+        "4XX": {"description": "The request is refused.", "content": content},
+        "5XX": {"description": "The request has failed.", "content": content},
+    }
+
+
+def _schema(data: dict[str, Any]) -> dict[str, Any]:
+    properties = {name: _schema(value) if isinstance(value, dict) else {} for name, value in data.items()}
+    return {"type": "object", "properties": properties, "required": [*data]}
 
 
 class ServerApp(FastAPI):
@@ -67,7 +88,7 @@ class ServerApp(FastAPI):
         self.state.metrics = Metrics(model)
         self.state.programs = {each.name: each for each in hosted}
         for router in ROUTERS:
-            self.include_router(router)
+            self.include_router(router, responses=_errors(_form(str(getattr(router.routes[0], "path", "")))))
         self.add_exception_handler(ApiError, _answer_error)
         self.add_exception_handler(LmcError, _answer_error)
         self.add_exception_handler(ClientGoneError, _answer_gone)
@@ -111,5 +132,4 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
 
 def answer(path: str, error: ApiError, status: int | None = None) -> Response:
     """Return an error in the form of the protocol of its path."""
-    form = next(form for start, form in _FORMS if path.startswith(start))
-    return JSONResponse(form(error), error.status if status is None else status, dict(error.headers))
+    return JSONResponse(_form(path)(error), error.status if status is None else status, dict(error.headers))

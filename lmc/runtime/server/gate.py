@@ -53,6 +53,14 @@ class Exchange:
     cached_tokens: int = 0
     generated_tokens: int = 0
     texts: list[str] = field(default_factory=list[str])
+    seen: dict[int, Usage | Generation] = field(default_factory=dict[int, Usage | Generation])
+
+    def add(self, found: Sequence[Usage | Generation]) -> None:
+        """Count the generations of one prompt."""
+        self.prompt_tokens += max((each.prompt_tokens for each in found), default=0)
+        self.cached_tokens += max((each.cached_tokens for each in found[:1]), default=0)
+        self.generated_tokens += sum(each.generated_tokens for each in found)
+        self.texts += [each.text for each in found if isinstance(each, Generation)]
 
 
 class Lanes:
@@ -122,6 +130,7 @@ class Gate:
         finally:
             self.in_flight -= is_work
             seconds = time.perf_counter() - started
+            served.add([*served.seen.values()])
             self._metrics.finished(inner, status, seconds, served)
             if is_work or status >= 400:
                 self._log(scope, status, seconds, served)
@@ -224,16 +233,15 @@ def lane_of(request: Request) -> ClientLane:
     if abs(priority) > MOST_PRIORITY:
         raise refused("X-Lmc-Priority", f"it must be from {-MOST_PRIORITY} to {MOST_PRIORITY}")
     served: Exchange = request.state.served
-    return ClientLane(served.lane, priority, is_large=served.body_bytes > _LARGE)
+    return ClientLane(served.lane, priority, is_large=served.body_bytes > _LARGE, seen=served.seen)
 
 
 def note_usage(request: Request, found: Sequence[Generation]) -> None:
     """Note what a request has cost, for the log and the metrics."""
     served: Exchange = request.state.served
-    served.prompt_tokens += max((each.prompt_tokens for each in found), default=0)
-    served.cached_tokens += max((each.cached_tokens for each in found[:1]), default=0)
-    served.generated_tokens += sum(each.generated_tokens for each in found)
-    served.texts += [each.text for each in found]
+    for choice in [choice for choice, each in served.seen.items() if isinstance(each, Generation)]:
+        del served.seen[choice]
+    served.add(found)
 
 
 def note_run(request: Request, usage: Usage) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.protocol import Generation, Place, SamplingParams, TokenDelta, derive_seed
+from lmc.ir.usage import Usage
 
 _SEEDS = 1 << 64
 MOST_PRIORITY = 100
@@ -20,13 +21,15 @@ UNLIMITED = 256
 class ClientLane:
     """Whose job it is, as a number, and the priority of the request; ``place`` is that of a line in its batch.
 
-    ``is_large``: the body is so large that its prompts take long to make.
+    ``is_large``: the body is so large that its prompts take long to make. ``seen`` is what a stream has shown of its
+    choices: the usage so far, or the whole generation; for the log, where the request ends before its answer does.
     """
 
     number: int
     priority: int = 0
     place: Place | None = None
     is_large: bool = False
+    seen: dict[int, Usage | Generation] = field(default_factory=dict[int, Usage | Generation], compare=False)
 
 
 @dataclass(frozen=True, slots=True)

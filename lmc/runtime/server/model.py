@@ -29,6 +29,7 @@ from lmc.ir.engine.protocol import (
     TokenDelta,
 )
 from lmc.ir.errors import ConstraintError, EngineError, InputError
+from lmc.ir.usage import Usage
 from lmc.runtime.server.errors import ApiError, error_of, refused
 from lmc.runtime.server.jobs import ClientLane, Event, GenerationJob, ScoredPart
 from lmc.runtime.server.prompts import Prompts
@@ -106,7 +107,9 @@ class Model:
         strange = next((each for each in given if not 0 <= each < self.tokenizer.vocabulary_size), None)
         if strange is not None:
             raise InputError(f"there is no token {strange}", remedy="give ids of the model's tokenizer")
-        return tuple(given) or self.tokenizer.start_ids
+        if not given:
+            raise InputError("the prompt has no token", remedy="give at least one token id, or a text")
+        return tuple(given)
 
     def seed(self, given: int | None) -> int:
         """Return the seed of a request, drawn where it gives none."""
@@ -172,6 +175,7 @@ class Model:
                     if isinstance(event, BaseException):
                         raise event
                     missing -= isinstance(event.content, Generation)
+                    _note(jobs[0].lane, requests[event.choice], event)
                     yield event
             finally:
                 self._release(handles)
@@ -287,6 +291,15 @@ def _requests(jobs: Sequence[GenerationJob]) -> list[Request]:
         for job in jobs
         for number, seed in enumerate(job.seeds)
     ]
+
+
+def _note(lane: ClientLane, request: Request, event: Event) -> None:
+    """Note in a lane what a stream has shown."""
+    content = event.content
+    if isinstance(content, TokenDelta):
+        count = lane.seen.get(event.choice, Usage()).generated_tokens + len(content.token_ids)
+        content = Usage(len(request.prompt), content.cached_tokens, count)
+    lane.seen[event.choice] = content
 
 
 def _report(put: Callable[[Event], None], choice: int) -> OnDelta:

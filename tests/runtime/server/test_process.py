@@ -59,6 +59,28 @@ def test_running_requests_are_cut_with_the_error_event_of_their_protocol(path: s
     if path != "/v1/messages" or len(lines) > 3:
         shown = [line for line in lines if line]
         assert last in shown[-1] or '"message_stop"' in shown[-1]
+    (line,) = [json.loads(line) for line in server.lines if path in line and line.startswith("{")]
+    assert line["tokens"] >= len([line for line in lines if "delta" in line]) - 2
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_tokens_of_a_stream_whose_client_leaves_are_in_the_log(builtin: Served, n: int):
+    content = {**LONG, "n": n}
+    prompt = builtin.post("/v1/chat/completions", {**CHAT, "max_tokens": 1}).json()["usage"]["prompt_tokens"]
+    with httpx2.stream("POST", f"{builtin.url}/v1/chat/completions", json=content, timeout=SECONDS) as answer:
+        request = answer.headers["x-request-id"]
+        chunks = 0
+        for line in answer.iter_lines():
+            chunks += '"content":"' in line and '"content":""' not in line
+            if chunks == 40:
+                break
+    end = time.monotonic() + SECONDS
+    while not (found := [line for line in builtin.lines if request in line]):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    line = json.loads(found[0])
+    assert prompt + 40 - n <= line["tokens"] < 6000
+    assert line["cached"] >= prompt - 1
 
 
 def test_draining_refuses_new_requests_and_finishes_the_others():
@@ -206,6 +228,20 @@ def test_head_is_get_without_a_body(toy: Served, path: str):
     whole, head = toy.get(path), httpx2.head(f"{toy.url}{path}", timeout=SECONDS)
     assert (whole.status_code, head.status_code, head.content) == (200, 200, b"")
     assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+def test_errors_are_described_in_the_form_of_their_protocol(toy: Served):
+    paths = toy.get("/openapi.json").json()["paths"]
+    bodies = {"/v1/chat/completions": {"model": 5}, "/v1/messages": {}, "/generate": {"text": 5}, "/v1/batches": {}}
+    for path, methods in paths.items():
+        for operation in methods.values():
+            assert "422" not in operation["responses"]
+            assert {"4XX", "5XX"} <= {*operation["responses"]}
+        if path in bodies:
+            schema = methods["post"]["responses"]["4XX"]["content"]["application/json"]["schema"]
+            error = toy.post(path, bodies[path]).json()
+            assert {*error} == {*schema["required"]}
+            assert {*error["error"]} == {*schema["properties"]["error"]["required"]}
 
 
 def test_too_many_requests_are_told_to_come_back():

@@ -211,6 +211,14 @@ def test_priorities_have_the_limits_of_the_header(priority: Any, toy: Served):
     assert "priority" in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("ids", [[], [[]], [[5], []]])
+def test_a_prompt_of_ids_has_one(ids: Any, toy: Served):
+    for path, body in (("/generate", {"input_ids": ids}), ("/v1/completions", {"model": "toy", "prompt": ids})):
+        answer = toy.post(path, body)
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["error"]["param"] in ("input_ids", "prompt")
+
+
 def test_special_tokens_in_raw_text_are_special(server: Served):
     tokenizer = load_tokenizer(Target("toy" if server.model == "toy" else "builtin"))
     marks = {token.text: token.id for token in tokenizer.special_tokens}
