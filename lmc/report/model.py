@@ -239,7 +239,8 @@ class SourceFile(_Model):
 class ProgramView(_Model):
     """The program, its target, and the figures that ``lmc compile`` prints. ``target`` and ``level`` may be unknown.
 
-    ``critical_calls`` is the number of model calls on the critical path.
+    ``critical_calls`` is the number of model calls on the critical path. A timeline alone does not know it, nor the
+    prefixes, nor does a schedule know these.
     """
 
     name: str
@@ -247,9 +248,9 @@ class ProgramView(_Model):
     ops: int
     model_calls: int
     waves: int
-    critical_calls: int
-    batch_prefixes: int = 0
-    instance_prefixes: int = 0
+    critical_calls: int | None = None
+    batch_prefixes: int | None = None
+    instance_prefixes: int | None = None
     saved_tokens: int = 0
     saved_calls: int = 0
     saved_steps: int = 0
@@ -469,7 +470,7 @@ class CompiledView(_Model):
     ``comparison``: the two stages are two modules, the figures are those of the second, and ``old`` has those of the
     first, unless the modules are so large that only the second is shown. ``redacted``: texts are
     replaced by their lengths. ``critical_path`` lists the keys of the longest chain of ops that wait for each other,
-    counted in model calls.
+    counted in model calls, then in tools, then in ops.
     """
 
     format: Literal["lmc-view"]

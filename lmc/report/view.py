@@ -11,6 +11,7 @@ from typing import TypeVar
 from lmc.ir.analysis.dependences import called_hosts
 from lmc.ir.core import Op, walk
 from lmc.ir.dialects.core_ops import PrefillOp
+from lmc.ir.ids import base_of
 from lmc.ir.module import Module
 from lmc.ir.wording import with_count
 from lmc.report.analysis.costs import (
@@ -211,7 +212,7 @@ def view_of_schedule(name: str, calls: Sequence[ScheduledCall], batch: Batch, *,
 def view_of_timeline(timeline: RunTimeline, notices: Iterable[str] = (), *, redact: bool = False) -> CompiledView:
     """Return the view of a run alone: the ops of its requests and its functions are those of its only stage.
 
-    An op has the id of its first request: rounds of a loop are one op.
+    Rounds of a loop are one op, and so are the elements of a map: where their ids differ, the op has ``*``.
     """
     said = list(notices)
     if redact:
@@ -230,16 +231,21 @@ def view_of_timeline(timeline: RunTimeline, notices: Iterable[str] = (), *, reda
 
     places = {op: number for number, op in enumerate(dict.fromkeys(map(op_of, entries)))}
     waves = {op_of(each): each.wave for each in entries if each.wave is not None}
+    ids: dict[tuple[str, str], dict[str, None]] = {}
+    for each in entries:
+        ids.setdefault(op_of(each), {})[_name(each)] = None
+    shown = {op: _common_id(list(each)) for op, each in ids.items()}
     nodes = [
         OpNode(
             key=f"n{number}",
             op=kind,
             kind="tool" if kind == "tool" else "prefix" if kind == "prefill" else "call",
-            label=one_line(name, MAX_LABEL),
-            id=visible(name),
-            wave=waves.get((kind, name)),
+            label=one_line(shown[op], MAX_LABEL),
+            id=visible(shown[op]),
+            wave=waves.get(op),
         )
-        for (kind, name), number in places.items()
+        for op, number in places.items()
+        for kind in op[:1]
     ]
     keys = [node.key for node in nodes]
     calls = ((places[op_of(each)], each) for each in timeline.requests)
@@ -297,7 +303,6 @@ def view_of_timeline(timeline: RunTimeline, notices: Iterable[str] = (), *, reda
             ops=len(nodes),
             model_calls=model_calls,
             waves=max(waves.values(), default=-1) + 1,
-            critical_calls=0,
             target=visible(timeline.header.target) or None,
         ),
         sources=(),
@@ -319,6 +324,16 @@ def _kind(entry: MeasuredRequest | ToolCall) -> str:
 
 def _name(entry: MeasuredRequest | ToolCall) -> str:
     return entry.op if isinstance(entry, MeasuredRequest) else entry.name
+
+
+def _common_id(ids: Sequence[str]) -> str:
+    """Return the id of an op that ran under several: ``*`` stands for a part in which they differ."""
+    if len(ids) == 1:
+        return ids[0]
+    parts = [base_of(each).split("/") for each in ids]
+    if len({len(each) for each in parts}) > 1:
+        return ids[0]
+    return "/".join(each[0] if len(set(each)) == 1 else "*" for each in zip(*parts, strict=True))
 
 
 def _placed(entry: Entry, number: int) -> Entry:

@@ -31,6 +31,19 @@ def ask(s, topic: dict[str, str]):
     return s.gen("answer", max_tokens=3)
 """
 
+MAPPED = """
+import lmc
+
+@lmc.jit
+def one(s, topic: str):
+    s += topic
+    return s.gen("answer", max_tokens=3)
+
+@lmc.jit
+def all_of(s, topics: list[str]):
+    return lmc.map(one, topics)
+"""
+
 
 @pytest.fixture
 def rows(tmp_path: Path) -> str:
@@ -183,6 +196,21 @@ def test_a_timeline_alone(lmc, program: str, rows: str) -> None:
     assert sorted(json.dumps(call["measured"]) for call in data["calls"]) == measured
     assert lmc("viz", "run.json", "--format", "mermaid").out.startswith("flowchart TD\n")
     assert lmc("viz", "run.json", "--format", "html").code == 0
+
+
+def test_what_a_timeline_alone_knows_of_its_ops(lmc, program: str) -> None:
+    """An op of all elements of a map has no number of one of them, and figures that only the program has are absent."""
+    assert program
+    Path("mapped.py").write_text(MAPPED)
+    assert lmc("run", "mapped.py:all_of", 'topics=["a","b","c"]', "--model", "toy", "--timeline", "run.json").code == 0
+    data = json.loads(lmc("viz", "run.json", "--format", "json").out)
+    requests = {each["id"] for each in data["timeline"]["requests"]}
+    ids = {node["id"] for node in data["stages"][0]["added"]}
+    assert len(requests) == 3
+    (shown,) = ids
+    assert {each.replace("/0/", "/*/").replace("/1/", "/*/").replace("/2/", "/*/") for each in requests} == ids
+    assert shown.count("*") == 1
+    assert not {"critical_calls", "batch_prefixes", "instance_prefixes"} & data["program"].keys()
 
 
 def test_tools_of_a_timeline_alone(lmc, program: str, rows: str) -> None:

@@ -141,7 +141,8 @@ def test_the_summary_is_that_of_compile(case: Case) -> None:
     assert max((call.wave for call in view.calls), default=-1) + 1 == program.waves
     calls = {call.key for call in view.calls if call.critical}
     assert calls <= set(view.critical_path)
-    assert len(calls) == program.critical_calls <= program.waves
+    assert len(calls) == program.critical_calls
+    assert len(calls) <= program.waves
 
 
 def check_path(view: CompiledView) -> None:
@@ -209,7 +210,7 @@ def test_prefixes_are_those_of_the_remarks(case: Case) -> None:
     ]
     remarked = [(int(match[1].replace(",", "")), int(match[2] or 0)) for match in matches if match is not None]
     assert set(remarked) <= set(found)
-    assert len(view.prefixes) == view.program.batch_prefixes + view.program.instance_prefixes
+    assert len(view.prefixes) == (view.program.batch_prefixes or 0) + (view.program.instance_prefixes or 0)
 
 
 def test_positions_of_the_slider_are_those_of_opt(case: Case) -> None:

@@ -35,9 +35,10 @@ def _head(view: CompiledView) -> Iterator[str]:
     parameters = ", ".join(f"{name}: {kind}" for name, kind in program.parameters.items())
     target = "" if program.target is None else f", {program.target} -{program.level}"
     yield f"{program.name}({parameters}){target}"
-    calls = f"{with_count(program.model_calls, 'model call')} in {with_count(program.waves, 'wave')}"
-    critical = f"{with_count(program.critical_calls, 'call')} on the critical path (*)"
-    yield f"{calls}, {critical}, {with_count(program.ops, 'op')}"
+    figures = [f"{with_count(program.model_calls, 'model call')} in {with_count(program.waves, 'wave')}"]
+    if program.critical_calls is not None:
+        figures.append(f"{with_count(program.critical_calls, 'call')} on the critical path (*)")
+    yield ", ".join([*figures, with_count(program.ops, "op")])
 
 
 @dataclass(slots=True)

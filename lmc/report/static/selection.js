@@ -33,9 +33,9 @@ class SelectionPane {
       ["ops", program.captured_ops ? `${number(program.ops)} (${number(program.captured_ops)} captured)` : both((one) => number(one.ops))],
       ["model calls", both((one) => number(one.model_calls))],
       ["waves", both((one) => number(one.waves))],
-      ["critical path", both((one) => counted(one.critical_calls, "call"))],
-      ["prefixes of the batch", both((one) => number(one.batch_prefixes ?? 0))],
-      ["prefixes of an instance", both((one) => number(one.instance_prefixes ?? 0))],
+      ["critical path", both((one) => typeof one.critical_calls === "number" ? counted(one.critical_calls, "call") : "")],
+      ["prefixes of the batch", both((one) => typeof one.batch_prefixes === "number" ? number(one.batch_prefixes) : "")],
+      ["prefixes of an instance", both((one) => typeof one.instance_prefixes === "number" ? number(one.instance_prefixes) : "")],
       ["saved, an instance", savedText(program) || (data.view.comparison || data.last === 0 ? "" : "nothing")],
       ...Object.entries(program.host_functions ?? {}).map(([name, effect]) => /** @type {[string, string]} */ ([`tool ${name}`, effect])),
     ];

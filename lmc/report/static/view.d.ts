@@ -206,9 +206,9 @@ declare namespace lmc {
     ops: number;
     model_calls: number;
     waves: number;
-    critical_calls: number;
-    batch_prefixes?: number;
-    instance_prefixes?: number;
+    critical_calls?: number | null;
+    batch_prefixes?: number | null;
+    instance_prefixes?: number | null;
     saved_tokens?: number;
     saved_calls?: number;
     saved_steps?: number;
