@@ -57,10 +57,13 @@ def page(view: CompiledView) -> str:
     return f"{before.replace('@TITLE@', _escaped(view.program.name))}{to_json(view).rstrip()}{behind}"
 
 
-def live_page(title: str, events: str, index: str | None) -> ServedPage:
-    """Return the page that shows the views sent to it from the address ``events``; ``index`` lists all pages."""
+def live_page(title: str, events: str, index: str | None, file: str) -> ServedPage:
+    """Return the page that shows the views of a file sent to it from the address ``events``; ``index`` lists all pages.
+
+    It shows no views of another ``file``.
+    """
     before, behind, policy = _shell(LIVE)
-    data = json.dumps({"events": events, "index": index})
+    data = json.dumps({"events": events, "index": index, "file": file})
     return ServedPage(f"{before.replace('@TITLE@', _escaped(title))}{data}{behind}".encode(), policy)
 
 

@@ -98,9 +98,9 @@ class Viewing:
 
 
 @contextmanager
-def viewing(folder: Path, *arguments: str) -> Generator[Viewing]:
-    """Start ``lmc view`` in a folder, on a free port."""
-    command = [sys.executable, "-c", START, "view", "--port", "0", *arguments]
+def viewing(folder: Path, *arguments: str, port: int = 0) -> Generator[Viewing]:
+    """Start ``lmc view`` in a folder, on a free port if none is named."""
+    command = [sys.executable, "-c", START, "view", "--port", str(port), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder) as process:
         try:
             assert process.stderr is not None

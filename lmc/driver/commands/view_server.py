@@ -7,12 +7,15 @@ whose host name was made to point here (DNS rebinding), gets nothing.
 from __future__ import annotations
 
 import errno
+import hashlib
+import os
 import socketserver
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from lmc.driver.commands.recompile import ViewJob, start_server
@@ -39,9 +42,13 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The address at which a page listens for the views of a file."""
+    """The address at which a page listens for the views of a file.
+
+    A page that an earlier server sent, for another file, knows by ``file`` that they are not its own.
+    """
 
     watched: Watched
+    file: str
 
 
 class Server(ThreadingHTTPServer):
@@ -67,8 +74,9 @@ class Server(ThreadingHTTPServer):
         is_alone = len(jobs) == 1
         for number, watched in enumerate(self.watched):
             address, events = "/" if is_alone else f"/{number}", f"/events/{number}"
-            self.answers[address] = live_page(watched.job.name, events, None if is_alone else "/")
-            self.answers[events] = _Stream(watched)
+            file = hashlib.sha256(os.fsencode(Path(watched.job.name).absolute())).hexdigest()
+            self.answers[address] = live_page(watched.job.name, events, None if is_alone else "/", file)
+            self.answers[events] = _Stream(watched, file)
         if not is_alone:
             names = [(f"/{number}", job.name, kind_of(job.name)) for number, job in enumerate(jobs)]
             self.answers["/"] = index_page(names)
@@ -159,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         watched = found.watched
         watched.start()
-        self._write(f"retry: {RETRY_MILLISECONDS}\n\n")
+        self._write(f"retry: {RETRY_MILLISECONDS}\n\nevent: file\ndata: {found.file}\n\n")
         before: State | None = None
         while not watched.is_closed:
             state = watched.state(None if before is None else before.number, BEAT_SECONDS)

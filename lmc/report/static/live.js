@@ -12,9 +12,11 @@
 
 class Live {
   constructor() {
-    /** @type {{events: string, index: string | null}} */
-    const { events, index } = JSON.parse(byId("data").textContent ?? "");
+    /** @type {{events: string, index: string | null, file: string}} */
+    const { events, index, file } = JSON.parse(byId("data").textContent ?? "");
+    this.file = file;
     this.events = events;
+    this.isOther = false;
     /** @type {EventSource | null} */
     this.source = null;
     /** The data that are shown. */
@@ -38,8 +40,9 @@ class Live {
       this.source?.close();
       this.source = null;
     }
-    if (document.hidden || this.source !== null) return;
+    if (document.hidden || this.source !== null || this.isOther) return;
     const source = (this.source = new EventSource(this.events));
+    source.addEventListener("file", (event) => this.check(event.data));
     source.addEventListener("working", () => this.say("Compiling …"));
     source.addEventListener("view", (event) => this.show(event.data, event.lastEventId));
     source.addEventListener("problem", (event) => this.showProblem(JSON.parse(event.data)));
@@ -47,6 +50,18 @@ class Live {
       this.say("Not connected.");
       if (source.readyState === EventSource.CLOSED) this.source = null;
     });
+  }
+
+  /**
+   * Stops listening where a server that was started since has another file at this address.
+   * @param {string} file
+   */
+  check(file) {
+    if (file === this.file) return;
+    this.isOther = true;
+    this.source?.close();
+    this.source = null;
+    this.say("Another file is at this address by now: reload the page to see it.");
   }
 
   /** @param {string} text */

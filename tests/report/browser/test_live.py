@@ -354,3 +354,28 @@ def test_a_page_in_the_background_does_not_listen(judge: Path, opened: Open) -> 
         assert page.evaluate("live.source") is None
         wait_for_change(page, lambda: (insert_first(judge)(), page.evaluate(hide, False)))
         assert "Be kind." in page.locator("#source-lines").inner_text()
+
+
+def test_a_page_shows_no_other_file(judge: Path, browser: "Browser") -> None:
+    """After a restart on the same port: the same file goes on, another one is not taken for it."""
+    (judge.parent / "other.py").write_text(JUDGE.replace("def judge", "def other"))
+    here = Shown.on(browser, "light")
+    page = here.page
+    with viewing(judge.parent, "judge.py") as server:
+        page.goto(server.url)
+        page.wait_for_selector("body[data-ready]", timeout=READY)
+    shown = page.evaluate("live.shown")
+    with viewing(judge.parent, str(judge), port=server.port):
+        judge.write_text(JUDGE.replace('"""', '"""Be kind. ', 1))
+        page.wait_for_function("(id) => live.shown !== id", arg=shown, timeout=READY)
+    shown = page.evaluate("live.shown")
+    with viewing(judge.parent, "other.py", port=server.port):
+        page.wait_for_function("() => live.isOther", timeout=READY)
+        assert page.locator("#live-state").inner_text().startswith("Another file is at this address by now")
+        assert page.evaluate("[live.shown, live.source, app.session.data.view.program.name]") == [shown, None, "judge"]
+        assert page.title() == "judge.py"
+        page.reload()
+        page.wait_for_selector("body[data-ready]", timeout=READY)
+        assert page.evaluate("app.session.data.view.program.name") == "other"
+    page.close()
+    assert [said for said in here.said if "net::ERR_" not in said] == []  # the browser says that no server is there
