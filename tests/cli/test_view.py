@@ -370,7 +370,7 @@ def test_it_waits_for_a_timeline(named: tuple[str, ...], beginning: str | None, 
         assert view["timeline"]["request_count"] == 1
         assert "notices" not in view
         (tmp_path / "run.json").unlink()
-        assert events.next("view", "problem")[1]["notices"] == [waiting]
+        assert events.until("view", lambda view: view.get("notices"))["notices"] == [waiting]
 
 
 def test_options_reach_the_compilation(tmp_path: Path) -> None:

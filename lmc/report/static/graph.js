@@ -3,6 +3,8 @@
 /** @typedef {{id: string, part: Part, keys: string[], isOpen: boolean}} Visible */
 
 const MAX_UNFOLDED = 1500;
+/** Elements that are added to the drawing at once: the page must not stand still. */
+const PIECE = 300;
 /** Labels are too small below this. */
 const MIN_READABLE = 0.8;
 const ZOOM = 0.9;
@@ -52,6 +54,9 @@ class Graph {
     this.held = undefined;
     /** Counts requests for a layout; an earlier one that ends later is left out. */
     this.turn = 0;
+    /** Counts what is drawn, in pieces. */
+    this.picture = 0;
+    this.drawing = Promise.resolve();
     this.listen();
     session.on(["data"], () => {
       this.layout = this.newLayout(this.layout.worker);
@@ -200,9 +205,20 @@ class Graph {
     if (this.box.clientWidth === 0 || this.visible.size === 0) return;
     this.isFitted = true;
     this.cy.resize();
-    this.cy.fit(undefined, 24);
-    if (this.cy.zoom() > 1) this.cy.zoom(1);
-    if (this.cy.zoom() === 1) this.cy.center();
+    // From the places alone: the library would first find the style of each element.
+    let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
+    const include = (/** @type {number} */ x, /** @type {number} */ y) => {
+      [left, right, top, bottom] = [Math.min(left, x), Math.max(right, x), Math.min(top, y), Math.max(bottom, y)];
+    };
+    for (const id of this.visible.keys()) {
+      const { x, y, width, height } = /** @type {Spot} */ (this.spots.get(id));
+      include(x - width / 2, y - height / 2);
+      include(x + width / 2, y + height / 2);
+    }
+    for (const points of this.routes.values()) for (const [x, y] of points) include(x, y);
+    const [wide, high] = [this.cy.width(), this.cy.height()];
+    const zoom = Math.max(Math.min((wide - 48) / (right - left), (high - 48) / (bottom - top), 1), this.cy.minZoom());
+    this.cy.viewport({ zoom, pan: { x: (wide - zoom * (left + right)) / 2, y: (high - zoom * (top + bottom)) / 2 } });
   }
 
   /** Shows the first model call, below what leads to it, of a graph that is too large to be read as a whole. */
@@ -258,7 +274,8 @@ class Graph {
     }
     if (!this.isFitted) this.begin();
     if (this.wanted !== undefined) this.bringIntoView(this.wanted);
-    this.box.dataset.laidOut = String(turn);
+    await this.drawing;
+    if (turn === this.turn) this.box.dataset.laidOut = String(turn);
   }
 
   /** Draws what the shown stage has of the parts that are laid out. */
@@ -286,7 +303,7 @@ class Graph {
     }
     const nodes = this.nodeElements(marks);
     const edges = this.edgeElements(shown, standsFor);
-    this.replace([...nodes, ...edges]);
+    this.drawing = this.replace([...nodes, ...edges]);
     this.showSelection();
     const kinds = new Set([...this.visible.values()].map(({ part, keys }) => this.labels.kindOf(part, shown.get(keys[0]))));
     byId("legend").replaceChildren(...this.colours.legend(kinds));
@@ -484,18 +501,17 @@ class Graph {
   }
 
   /**
-   * Draws these elements instead of those that are drawn.
+   * Draws these elements instead of those that are drawn: nodes first, and where there are very many, in pieces.
    * @param {any[]} elements
    */
-  replace(elements) {
+  async replace(elements) {
     const { cy } = this;
+    const picture = ++this.picture;
     const wanted = new Set(elements.map((element) => element.data.id));
+    /** @type {any[]} */
+    const added = [];
     cy.batch(() => {
-      cy.elements().forEach((/** @type {any} */ element) => {
-        if (!wanted.has(element.id())) element.remove();
-      });
-      /** @type {any[]} */
-      const added = [];
+      cy.elements().filter((/** @type {any} */ element) => !wanted.has(element.id())).remove();
       for (const element of elements) {
         const known = cy.getElementById(element.data.id);
         if (known.empty()) added.push(element);
@@ -505,8 +521,14 @@ class Graph {
           if (element.position) known.position(element.position);
         }
       }
-      cy.add(added);
+      cy.add(added.slice(0, PIECE));
     });
+    for (let next = PIECE; next < added.length; next += PIECE) {
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      if (this.picture !== picture) return;
+      cy.batch(() => cy.add(added.slice(next, next + PIECE)));
+    }
+    if (added.length > PIECE) this.showSelection();
   }
 
   /** Marks the nodes that hold selected ops; if nothing of the selection is in view, moves there. */
