@@ -245,6 +245,12 @@ def test_it_survives_the_file(tmp_path: Path) -> None:
         events.until("problem", says("KeyboardInterrupt"))
         write(tmp_path, ask="")
         events.until("problem", says("ask.py is empty"))
+        (tmp_path / "ask.py").unlink()
+        os.mkfifo(tmp_path / "ask.py")
+        events.until("problem", says("ask.py is a pipe, which can't be read again"))
+        (tmp_path / "ask.py").unlink()
+        write(tmp_path, ask=PROGRAM)
+        events.until("view", asks("Why "))
 
 
 def test_several_files(tmp_path: Path) -> None:
@@ -387,6 +393,7 @@ def test_options_reach_the_compilation(tmp_path: Path) -> None:
         (["a=b"], "there is no file to show"),
         (["gone.py"], "there is no file gone.py"),
         (["."], ". is a folder"),
+        (["pipe.py"], "pipe.py is a pipe"),
         (["cli_program.py", "m.lmir", "--input", "m.lmir"], "--input is for one program, not for 2 files"),
         (["cli_program.py", "m.lmir", "a=b"], "KEY=VALUE is for one program, not for 2 files"),
         (["cli_program.py", "--input", "-"], "--input - can't be read again"),
@@ -395,6 +402,7 @@ def test_options_reach_the_compilation(tmp_path: Path) -> None:
 )
 def test_bad_input_is_one_message(lmc, program: str, arguments: list[str], message: str) -> None:
     Path("m.lmir").write_text("")
+    os.mkfifo("pipe.py")
     said = lmc("view", *arguments)
     assert said.code == 2
     assert message in said.err

@@ -44,6 +44,16 @@ def all_of(s, topics: list[str]):
     return lmc.map(one, topics)
 """
 
+SAMPLES = """
+import lmc
+
+@lmc.jit
+def sampled(s):
+    s += "x"
+    s.gen("a", max_tokens=3, temperature=1.0, n=1)
+    s.gen("b", max_tokens=3, temperature=1.0, n=2)
+"""
+
 
 @pytest.fixture
 def rows(tmp_path: Path) -> str:
@@ -238,6 +248,27 @@ def test_a_comparison(lmc, program: str) -> None:
         assert [{**call, "key": ""} for call in shown["calls"]] == [{**call, "key": ""} for call in whole["calls"]]
     assert data["old"]["program"]["ops"] != data["program"]["ops"]
     assert lmc("viz", "--diff", "0.lmir", "2.lmir", "--format", "mermaid").out.startswith("flowchart TD\n")
+
+
+def test_a_comparison_of_two_programs_says_so(lmc, program: str) -> None:
+    for name in ("typed", "quiet"):
+        assert lmc("compile", f"{program}:{name}", "--emit", "ir", "-o", f"{name}.lmir").code == 0
+    said = lmc("viz", "--diff", "typed.lmir", "quiet.lmir", "--format", "json")
+    notice = "two programs are compared: 'typed' of typed.lmir and 'quiet' of quiet.lmir"
+    assert json.loads(said.out)["notices"] == [notice]
+    assert notice in " ".join(said.err.split())
+    assert "notices" not in json.loads(lmc("viz", "--diff", "quiet.lmir", "quiet.lmir", "--format", "json").out)
+    for rest in (("-o", "x.html"), ("-o",)):
+        said = lmc("viz", "--diff", "quiet.lmir", *rest)
+        assert said.code == 2
+        assert "--diff has one module, and compares two" in said.err
+
+
+def test_one_sample_is_no_fan_out(lmc, program: str) -> None:
+    assert program
+    Path("samples.py").write_text(SAMPLES)
+    view = json.loads(lmc("viz", "samples.py", "--model", "toy", "--format", "json").out)
+    assert [node["label"] for node in view["stages"][0]["added"] if node["kind"] == "call"] == ["gen a", "gen b × 2"]
 
 
 def test_the_tree(lmc, program: str) -> None:

@@ -82,7 +82,8 @@ def view_command(
     for name in files:
         file = Path(driver.program_file(name))
         if not file.is_file() and name not in timelines:
-            cause = f"{file} is a folder" if file.is_dir() else f"there is no file {file}"
+            kind = "folder" if file.is_dir() else "pipe" if file.is_fifo() else None
+            cause = f"there is no file {file}" if kind is None else f"{file} is a {kind}"
             raise driver.UsageError(
                 cause, remedy="name a program (PROGRAM.py or PROGRAM.py:name), a saved plan or a schedule"
             )

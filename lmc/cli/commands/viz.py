@@ -74,6 +74,8 @@ def viz_command(
     Imports the file, which runs its top-level code; name only files that you trust. Calls neither the program nor its
     tools. The source files that a saved plan names are not read.
     """
+    if diff is not None and diff[1].startswith("-"):
+        raise driver.UsageError("--diff has one module, and compares two", remedy="give --diff OLD.lmir NEW.lmir")
     if (program is None) == (diff is None):
         what = "there is no program" if program is None else "--diff compares two modules, and no program"
         raise driver.UsageError(what, remedy="name a program, or give --diff OLD.lmir NEW.lmir")

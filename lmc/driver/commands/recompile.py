@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lmc.driver.commands import timelines, view
-from lmc.driver.errors import ProgramImportError, TimelineMismatchError
+from lmc.driver.errors import ProgramImportError, TimelineMismatchError, UsageError
 from lmc.driver.programs import is_library, program_file
 from lmc.driver.run.result import describe_error
 from lmc.driver.targets.defaults import GRAMMAR_CACHE_MB
@@ -146,6 +146,9 @@ def _work(results: Connection, job: ViewJob) -> None:
 def _view(job: ViewJob, timeline: str | None) -> view.CompiledView:
     room = view.Room(job.kv_tokens, job.batch)
     is_alone = timeline == job.name
+    for file in (program_file(job.name), job.data, timeline):
+        if file is not None and Path(file).is_fifo():
+            raise UsageError(f"{file} is a pipe, which can't be read again on a change", remedy="name a file")
     if timeline is not None and not timelines.is_begun(timeline):
         return view.of_awaited(timeline, None if is_alone else _view(job, None))
     if is_alone:

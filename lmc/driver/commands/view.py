@@ -6,7 +6,7 @@ import os
 import tokenize
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from lmc.backend.schedule.schedule import Room, Schedule
 from lmc.backend.schedule.trace_requests import pieces_of
 from lmc.cache.batch_order.ranks import InstanceOrder
 from lmc.cache.simulation.simulator import simulate
+from lmc.driver.batch.lines import is_plain_file
 from lmc.driver.batch.rows import ArgumentReader, Signature
 from lmc.driver.commands import timelines
 from lmc.driver.commands.cli_options import GivenOptions, options_for_saved, runner_for
@@ -51,6 +52,7 @@ from lmc.report.given import Batch, Given, ScheduledCall, Span, Step
 from lmc.report.model import CompiledView, to_json
 from lmc.report.page import page
 from lmc.report.redact import length_of
+from lmc.report.text import visible
 from lmc.report.timeline import Header, RunTimeline
 from lmc.report.view import view_of, view_of_schedule, view_of_timeline
 
@@ -126,13 +128,12 @@ def run(
 def kind_of(name: str) -> Kind:
     """Return the kind of what a command line names: by its beginning, else by the end of its name.
 
-    A ``.json`` that is empty or not there is a timeline that a run has yet to write.
+    A ``.json`` that is empty or not there is a timeline that a run has yet to write. A pipe is not read.
     """
-    try:
-        with Path(program_file(name)).open("rb") as file:
+    beginning, path = b"", program_file(name)
+    if is_plain_file(path):
+        with suppress(OSError), Path(path).open("rb") as file:  # whoever reads it says so
             beginning = file.read(_BEGINNING).lstrip()
-    except OSError:  # whoever reads it says so
-        beginning = b""
     if beginning.startswith(b"{") and b'"lmc.schedule"' in beginning:
         return "schedule"
     if name.endswith(".json") and (beginning[:1] in (b"", b"[") or b'"traceEvents"' in beginning):
@@ -168,7 +169,12 @@ def compare(old: str, new: str, *, redact: bool = False) -> CompiledView:
         last = steps[-1].module
         return Given(steps, lower(last, Target("builtin")), prompt_lengths(last, context_for("builtin")), files=files)
 
-    return view_of(replace(given(steps), old=given(steps[:1]), redact=redact))
+    view = view_of(replace(given(steps), old=given(steps[:1]), redact=redact))
+    names = [step.module.name for step in steps]
+    if names[0] == names[1]:
+        return view
+    notice = f"two programs are compared: {names[0]!r} of {steps[0].name} and {names[1]!r} of {steps[1].name}"
+    return view.model_copy(update={"notices": (*view.notices, visible(notice))})
 
 
 def _of_program(

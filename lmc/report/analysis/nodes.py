@@ -251,7 +251,7 @@ def kind_of(op: Op) -> Kind:
 def _label_of(op: Op) -> str:
     """Return an op in a few words."""
     if isinstance(op, SamplingOp):
-        times = f" × {op.n}" if isinstance(op, SampleOp) else ""
+        times = f" × {op.n}" if isinstance(op, SampleOp) and op.n > 1 else ""
         return f"gen {_name_of(op)}{times}"
     if isinstance(op, SelectOp):
         return f"select {_name_of(op)}"
