@@ -34,13 +34,14 @@ class ClientLane:
 
 @dataclass(frozen=True, slots=True)
 class GenerationJob:
-    """Generations from one prompt (token ids), one for each of ``seeds``."""
+    """Generations from one prompt (token ids), one for each of ``seeds``. ``parameter`` is the one with the prompt."""
 
     prompt: tuple[int, ...]
     sampling: SamplingParams
     seeds: tuple[int, ...]
     lane: ClientLane
-    constraint: TokenConstraint | None = None
+    constraint: TokenConstraint | None
+    parameter: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from lmc.ir.engine.protocol import (
     ScoreRequest,
     TokenDelta,
 )
-from lmc.ir.errors import ConstraintError, EngineError, InputError
+from lmc.ir.errors import ConstraintError, ContextLengthError, EngineError, InputError
 from lmc.ir.usage import Usage
 from lmc.runtime.server.errors import ApiError, error_of, refused
 from lmc.runtime.server.jobs import ClientLane, Event, GenerationJob, ScoredPart
@@ -149,13 +149,13 @@ class Model:
     async def generate(self, *jobs: GenerationJob) -> list[Generation]:
         """Return the generations of jobs, in their order. If this is cancelled, so are the jobs."""
         requests = _requests(jobs)
-        async with self._running(len(requests), jobs[0].lane):
+        async with self._running(len(requests), jobs[0].lane), _blaming(jobs[0].parameter):
             return await self._all([self.engine.submit(each) for each in requests])
 
     async def stream(self, *jobs: GenerationJob) -> AsyncGenerator[Event]:
         """Yield the events of jobs as they come; choices count through all of them. Close it to cancel the jobs."""
         requests = _requests(jobs)
-        async with self._running(len(requests), jobs[0].lane):
+        async with self._running(len(requests), jobs[0].lane), _blaming(jobs[0].parameter):
             events: asyncio.Queue[Event | BaseException] = asyncio.Queue()
             loop = asyncio.get_running_loop()
 
@@ -268,6 +268,15 @@ class Model:
             self._of_lanes[lane.number] -= count
             if not self._of_lanes[lane.number]:
                 del self._of_lanes[lane.number]
+
+
+@asynccontextmanager
+async def _blaming(parameter: str) -> AsyncGenerator[None]:
+    """Blame ``parameter`` for a prompt that is too long for the engine, as ``ApiError``."""
+    try:
+        yield
+    except ContextLengthError as error:
+        raise error_of(error, parameter) from error
 
 
 def computed(prompt: Sequence[int], cached_tokens: int = 0) -> Generation:

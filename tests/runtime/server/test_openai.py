@@ -370,4 +370,8 @@ def test_a_prompt_that_does_not_fit_has_the_code_of_the_protocol(builtin: Served
     for text in ("word " * length, "word " * 150 * length):
         with pytest.raises(openai.BadRequestError) as caught:
             client.chat.completions.create(model=builtin.model, messages=[{"role": "user", "content": text}])
-        assert caught.value.code == "context_length_exceeded"
+        assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "messages")
+    for stream in (False, True):  # a prompt that fits, but not with what has to be generated
+        body = {"model": builtin.model, "prompt": [9] * length, "max_tokens": 2, "stream": stream}
+        error = builtin.post("/v1/completions", body).json()["error"]
+        assert (error["code"], error["param"]) == ("context_length_exceeded", "prompt")

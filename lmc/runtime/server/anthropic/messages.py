@@ -153,7 +153,7 @@ class MessagesRequest(Conversation):
             output, constraint = await compiled(model, self.use, None if form is None else form.definition)
         elif form is not None:
             constraint = await model.constraint("output_config.format", "schema", form.definition)
-        return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane, constraint), output
+        return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane, constraint, "messages"), output
 
 
 def _whole_members(arguments: str) -> Any:

@@ -117,7 +117,7 @@ class ChatRequest(Sampled):
         sampling = self.sampling(model, most, len(prompt), logprobs)
         seeds = seeds_of(model.seed(self.seed), self.choices)
         output, constraint = await output_format(model, self.use, self.restriction())
-        return GenerationJob(prompt, sampling, seeds, lane, constraint), output
+        return GenerationJob(prompt, sampling, seeds, lane, constraint, "messages"), output
 
     @property
     def most_tokens(self) -> int:

@@ -62,7 +62,9 @@ class CompletionRequest(Sampled):
         seeds = seeds_of(model.seed(self.seed), self.choices)
         most = _DEFAULT_MAX_TOKENS if self.max_tokens is None else max(self.max_tokens, 1)
         jobs = [
-            GenerationJob(prompt, self.sampling(model, most, len(prompt), self.logprobs), seeds, lane, constraint)
+            GenerationJob(
+                prompt, self.sampling(model, most, len(prompt), self.logprobs), seeds, lane, constraint, "prompt"
+            )
             for prompt in prompts
         ]
         return Completing(model, self, lane, prompts, jobs)

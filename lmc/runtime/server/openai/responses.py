@@ -244,7 +244,7 @@ class ResponsesRequest(Parameters):
         schema = self._schema()
         restriction = None if schema is None else Restriction("text.format", "schema", schema, None)
         output, constraint = await output_format(model, self.use, restriction)
-        return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane, constraint), output
+        return GenerationJob(prompt, sampling, seeds_of(model.seed(None), 1), lane, constraint, "input"), output
 
     def _schema(self) -> dict[str, Any] | bool | None:
         given = None if self.text is None else self.text.format

@@ -107,11 +107,16 @@ class GenerateRequest(Parameters):
         """True if the answer is a list."""
         return isinstance(self.text, list) or bool(self.input_ids and isinstance(self.input_ids[0], list))
 
+    @property
+    def prompt_name(self) -> str:
+        """The parameter with the prompts."""
+        return "input_ids" if self.text is None else "text"
+
     def prompts(self, model: Model) -> list[tuple[int, ...]]:
         """Return the prompts as token ids. Raises ``ApiError``."""
         if (self.text is None) == (self.input_ids is None):
             raise refused("text", "give either text or input_ids")
-        name = "input_ids" if self.text is None else "text"
+        name = self.prompt_name
         given: Any = self.input_ids if self.text is None else self.text
         prompts: Sequence[Any] = given if self.is_batch else [given]
         if not prompts:
@@ -266,7 +271,7 @@ async def _pieces(model: Model, request: Request, body: GenerateRequest) -> list
             raise refused("top_logprobs_num", "the likeliest tokens at places of a prompt are not computed")
         job = None
         if parameters.max_new_tokens != 0:
-            job = await _job(model, prompt, parameters, lane, top if scored else None)
+            job = await _job(model, prompt, parameters, lane, top if scored else None, name=body.prompt_name)
         name = of("rid", body.rid, index) or uuid.uuid4().hex
         with_text = bool(body.return_text_in_logprobs)
         pieces.append(Piece(name, prompt, parameters, job, lane, start if scored else None, top, with_text, began))
@@ -283,7 +288,7 @@ def _replace_a_token(pieces: Sequence[Piece]) -> bool:
 
 
 async def _job(
-    model: Model, prompt: tuple[int, ...], given: SamplingFields, lane: ClientLane, logprobs: int | None
+    model: Model, prompt: tuple[int, ...], given: SamplingFields, lane: ClientLane, logprobs: int | None, *, name: str
 ) -> GenerationJob:
     sampling = sampling_of(
         max_tokens=_DEFAULT_MAX_NEW_TOKENS if given.max_new_tokens is None else given.max_new_tokens,
@@ -304,9 +309,8 @@ async def _job(
         names={"min_tokens": "min_new_tokens"},
     )
     seed = given.seed if given.sampling_seed is None else given.sampling_seed
-    return GenerationJob(
-        prompt, sampling, seeds_of(model.seed(seed), given.n or 1), lane, await given.constraint(model)
-    )
+    seeds = seeds_of(model.seed(seed), given.n or 1)
+    return GenerationJob(prompt, sampling, seeds, lane, await given.constraint(model), name)
 
 
 @router.post("/generate")
