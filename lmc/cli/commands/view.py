@@ -11,6 +11,7 @@ from lmc import driver
 from lmc.cli.commands.compile import Level
 from lmc.cli.options import OrderSections, ProfileUse, program_option
 from lmc.cli.output import MODELS, print_note, target_spec
+from lmc.ir.wording import with_article
 
 PORT = 8100
 
@@ -83,7 +84,7 @@ def view_command(
         file = Path(driver.program_file(name))
         if not file.is_file() and name not in timelines:
             kind = "folder" if file.is_dir() else "pipe" if file.is_fifo() else None
-            cause = f"there is no file {file}" if kind is None else f"{file} is a {kind}"
+            cause = f"there is no file {file}" if kind is None else f"{file} is {with_article(kind)}"
             raise driver.UsageError(
                 cause, remedy="name a program (PROGRAM.py or PROGRAM.py:name), a saved plan or a schedule"
             )

@@ -42,7 +42,7 @@ from lmc.ir.core import Op, walk
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError, LmcWarning, Location
 from lmc.ir.module import Module
-from lmc.ir.wording import with_count
+from lmc.ir.wording import with_article, with_count
 from lmc.passes.base import Pass, PassContext
 from lmc.passes.pipelines import pipeline
 from lmc.report.forms.dot import dot
@@ -92,7 +92,8 @@ def run(
         for option, value in (("--input", data), ("KEY=VALUE", fixed or None), ("--timeline", timeline)):
             if value is not None:
                 raise UsageError(
-                    f"{option} is for a program, and {name} is a {_NOT_PROGRAMS[kind]}", remedy="leave it out"
+                    f"{option} is for a program, and {name} is {with_article(_NOT_PROGRAMS[kind])}",
+                    remedy="leave it out",
                 )
     if kind == "timeline":
         return _of_timeline(name, given, programs, room, redact=redact)

@@ -127,6 +127,10 @@ class Gate:
             if error.kind == "too_large" and "expect" not in headers:
                 await body.drop_rest()
             await self._refuse(scope["path"], error)(scope, receive, answer)
+        except Exception:
+            if not status:
+                raise
+            # It is answered. Raised further, it would close a connection on which the client may send again.
         finally:
             self.in_flight -= is_work
             seconds = time.perf_counter() - started

@@ -96,7 +96,12 @@ def test_a_handler_that_raises_is_an_error_of_its_request_alone(
         return submit(request, on_delta)
 
     monkeypatch.setattr(server.engine, "submit", broken)
-    answer = httpx2.post(f"{server.url}{path}", json=asked(path, "x", stream=stream), timeout=SECONDS)
+    with httpx2.Client(timeout=SECONDS, base_url=server.url) as client:
+        addresses: list[Any] = []
+        for _ in range(3):  # on one connection
+            answer = client.post(path, json=asked(path, "x", stream=stream))
+            addresses.append(answer.extensions["network_stream"].get_extra_info("client_addr"))
+    assert len(set(addresses)) == 1
     assert answer.status_code == 500
     assert "Traceback" not in answer.text
     assert "ZeroDivisionError" in json.dumps(answer.json()["error"])
