@@ -22,9 +22,6 @@ export TRANSFORMERS_OFFLINE = 1
 # Processes that tests start would compile the sources of lmc each time.
 export PYTHONDONTWRITEBYTECODE =
 
-# One more than there are cores: a quarter of the time, tests wait for processes that they started.
-WORKERS = $(shell $(BIN)/python -c 'import os; print(min(os.cpu_count() or 1, 4) + 1)')
-
 # pyright needs one core for a minute or two.
 beside_types = $(BIN)/pyright & types=$$!; $(1); ended=$$?; wait $$types && exit $$ended
 
@@ -39,12 +36,12 @@ demo: .venv/.installed-local
 test: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(call beside_types,$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal)
+	$(call beside_types,$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal)
 
 check: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(call beside_types,$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal $$($(BIN)/python -m tests.project.concerned))
+	$(call beside_types,$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal $$($(BIN)/python -m tests.project.concerned))
 
 test-full: export LMC_TEST_FULL = 1
 test-full: test

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import subprocess
 import sys
 import time
 from importlib.metadata import version
@@ -19,6 +18,8 @@ from benchmarks.peers.prefixes import Prefixes
 from benchmarks.peers.run_llama_cpp import Source, continued, sources
 from benchmarks.peers.run_vllm import _continuously
 from benchmarks.peers.shapes import Call
+from tests import processes
+from tests.project.layers import REPOSITORY
 
 SCRIPTS = (
     *("constrained_generation.py", "engine.py", "engine_cuda.py", "engine_overhead.py", "kernels.py"),
@@ -28,10 +29,9 @@ SCRIPTS = (
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_scripts_say_how_they_are_used(script: str):
-    path = Path(engine.__file__).parent / script
-    done = subprocess.run([sys.executable, str(path), "--help"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert f"python benchmarks/{script}" in done.stdout
+    done = processes.run([f"benchmarks/{script}", "--help"], REPOSITORY, (REPOSITORY,))
+    assert done.code == 0, done.err
+    assert f"python benchmarks/{script}" in done.out
 
 
 def test_peers_are_found_by_their_variables(monkeypatch):
