@@ -171,7 +171,7 @@ SIDES = {"as one batch": as_a_batch, f"singly, {CLIENTS} clients": singly}
 
 def measure(server: Serving, side: str, bodies: Sequence[dict[str, Any]]) -> Measured:
     """Measure one side, from an empty cache."""
-    openai.OpenAI(base_url=server.url, api_key="none").post("/flush_cache", cast_to=object)
+    httpx2.post(f"{server.url}/flush_cache").raise_for_status()
     started, before = time.perf_counter(), server.cpu_seconds
     asked, cached, texts = asyncio.run(SIDES[side](server, bodies))
     return Measured(asked, cached, time.perf_counter() - started, server.cpu_seconds - before, texts)
@@ -357,7 +357,7 @@ REQUESTS = 2 * CLIENTS
 
 @dataclass
 class Side:
-    """What was measured of one side of the throughput case."""
+    """Measurements of one side of the throughput case."""
 
     seconds: list[float] = field(default_factory=list[float])
     latencies: Latencies = field(default_factory=Latencies)

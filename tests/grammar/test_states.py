@@ -77,7 +77,7 @@ def test_generations_say_the_same_whatever_the_bound_of_their_tables(
 
 @pytest.mark.parametrize("vocabulary", [VOCABULARY, LACKING], ids=["all bytes", "a vocabulary that lacks bytes"])
 def test_a_budget_of_tokens_refuses_some_and_changes_none(vocabulary: Vocabulary) -> None:
-    """What was refused leaves no trace: generations that come by later get the masks of a constraint without budget."""
+    """A refusal leaves no trace: later generations get the masks of a constraint without a budget."""
     chance, refused, given = random.Random(5), 0, 0
     pieces = ["a", "b", "(a|b)*", "b{2,9}", "(ab)?"]
     for _ in range(60):

@@ -4,7 +4,13 @@ import anthropic
 import openai
 import pytest
 
-from tests.runtime.server.servers import SECONDS, Served, served
+from tests.runtime.server.servers import Served, anthropic_client, close_clients, openai_client, served
+
+
+@pytest.fixture(autouse=True)
+def _closed_clients() -> Generator[None]:
+    yield
+    close_clients()
 
 
 @pytest.fixture(scope="session")
@@ -29,9 +35,9 @@ def server(request: pytest.FixtureRequest) -> Served:
 
 @pytest.fixture
 def client(server: Served) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=SECONDS)
+    return openai_client(server.url)
 
 
 @pytest.fixture
 def claude(server: Served) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=SECONDS)
+    return anthropic_client(server.url)

@@ -10,11 +10,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import anthropic
 import httpx2
+import openai
 
 SECONDS = 120.0
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
@@ -40,6 +42,26 @@ class Served:
         """End it as an operator does; gives the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(SECONDS)
+
+
+_OPEN = ExitStack()
+
+
+def openai_client(url: str, **options: Any) -> openai.OpenAI:
+    """Return a client of OpenAI's SDK, open until the test ends."""
+    options = {"api_key": "none", "max_retries": 0, "timeout": SECONDS, **options}
+    return _OPEN.enter_context(openai.OpenAI(base_url=f"{url}/v1", **options))
+
+
+def anthropic_client(url: str, **options: Any) -> anthropic.Anthropic:
+    """Return a client of Anthropic's SDK, open until the test ends."""
+    options = {"api_key": "none", "max_retries": 0, "timeout": SECONDS, **options}
+    return _OPEN.enter_context(anthropic.Anthropic(base_url=url, **options))
+
+
+def close_clients() -> None:
+    """Close the connections of a test: collected later, they would fail another one."""
+    _OPEN.close()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from openai.types.chat import ChatCompletion
 from lmc.ir.engine.protocol import Generation, Handle, OnDelta, Request
 from lmc.ir.engine.toy import ToyEngine
 from tests.runtime.server.in_process import running
-from tests.runtime.server.servers import SECONDS, Served
+from tests.runtime.server.servers import SECONDS, Served, openai_client
 
 ENDED = ("completed", "failed", "expired", "cancelled")
 
@@ -275,7 +275,7 @@ def test_a_file_above_the_limit_is_refused(toy: Served):
 
 
 def test_a_batch_that_is_cancelled_keeps_what_is_finished(builtin: Served):
-    client = openai.OpenAI(base_url=f"{builtin.url}/v1", api_key="none", timeout=SECONDS)
+    client = openai_client(builtin.url)
     bodies = chats(builtin.model, 400, max_tokens=24)
     lines = [line_of(f"row {number}", body) for number, body in enumerate(bodies)]
     made = client.batches.create(
@@ -338,7 +338,7 @@ def test_generations_of_a_batch_are_bounded_not_lines(n: int, prompts: int):
     body: dict[str, Any] = {"model": "model", "prompt": ["x"] * prompts, "max_tokens": 2, "n": n}
     lines = [line_of(str(number), body, "/v1/completions") for number in range(40 if n == 128 else 100)]
     with running(CountingEngine()) as inside:
-        client = openai.OpenAI(base_url=f"{inside.url}/v1", api_key="none", timeout=SECONDS)
+        client = openai_client(inside.url)
         made = client.batches.create(
             completion_window="24h", endpoint="/v1/completions", input_file_id=upload(client, lines)
         )
@@ -350,7 +350,7 @@ def test_generations_of_a_batch_are_bounded_not_lines(n: int, prompts: int):
 
 def test_other_requests_are_answered_beside_a_batch(builtin: Served):
     """Few lines of the batch end while another request is answered: it does not wait for those that have not begun."""
-    client = openai.OpenAI(base_url=f"{builtin.url}/v1", api_key="none", timeout=SECONDS)
+    client = openai_client(builtin.url)
     lines = [line_of(str(number), body) for number, body in enumerate(chats(builtin.model, 1000, max_tokens=40))]
     made = client.batches.create(
         completion_window="24h", endpoint="/v1/chat/completions", input_file_id=upload(client, lines)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-import anthropic
 import httpx2
 import openai
 import pytest
@@ -17,7 +16,7 @@ from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.local import load_local_engine
 from tests.runtime.local.checkpoints import make_model, save_checkpoint
 from tests.runtime.server.in_process import Inside, running
-from tests.runtime.server.servers import SECONDS
+from tests.runtime.server.servers import SECONDS, anthropic_client
 
 TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant:"
 PATHS: dict[str, dict[str, Any]] = {
@@ -104,7 +103,7 @@ def test_a_handler_that_raises_is_an_error_of_its_request_alone(
     assert answer.status_code == 500
     assert "Traceback" not in answer.text
     assert "ZeroDivisionError" in json.dumps(answer.json()["error"])
-    claude = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=SECONDS)
+    claude = anthropic_client(server.url)
     talk: Any = [{"role": "user", "content": "Tell me a story."}]
     said = claude.messages.create(model="model", max_tokens=5, messages=talk, extra_body={"temperature": 0.0})
     assert said.stop_reason in ("max_tokens", "end_turn")

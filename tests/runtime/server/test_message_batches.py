@@ -7,7 +7,7 @@ import anthropic
 import pytest
 from anthropic.types.messages import MessageBatch
 
-from tests.runtime.server.servers import SECONDS, Served
+from tests.runtime.server.servers import SECONDS, Served, anthropic_client
 
 
 def params(model: str, number: int, **more: Any) -> Any:
@@ -68,7 +68,7 @@ def test_a_batch_gives_what_single_messages_give(claude: anthropic.Anthropic, se
 
 
 def test_batches_are_listed_in_pages(claude: anthropic.Anthropic, toy: Served):
-    claude = anthropic.Anthropic(base_url=toy.url, api_key="none", max_retries=0)
+    claude = anthropic_client(toy.url)
     made = [claude.messages.batches.create(requests=items("toy", 1)).id for _ in range(5)][::-1]
     assert [batch.id for batch in claude.messages.batches.list(limit=2)][:5] == made
     page = claude.messages.batches.list(limit=2, before_id=made[4])
@@ -78,7 +78,7 @@ def test_batches_are_listed_in_pages(claude: anthropic.Anthropic, toy: Served):
 
 
 def test_a_batch_that_is_canceled_keeps_what_is_finished(builtin: Served):
-    claude = anthropic.Anthropic(base_url=builtin.url, api_key="none", max_retries=0, timeout=SECONDS)
+    claude = anthropic_client(builtin.url)
     made = claude.messages.batches.create(requests=items(builtin.model, 500, max_tokens=24))
     with pytest.raises(anthropic.BadRequestError):
         claude.messages.batches.delete(made.id)
@@ -108,7 +108,7 @@ def test_a_batch_that_is_canceled_keeps_what_is_finished(builtin: Served):
     ],
 )
 def test_what_is_no_batch_is_refused_by_name(requests: Any, word: str, toy: Served):
-    claude = anthropic.Anthropic(base_url=toy.url, api_key="none", max_retries=0)
+    claude = anthropic_client(toy.url)
     with pytest.raises(anthropic.BadRequestError) as caught:
         claude.messages.batches.create(requests=requests)
     assert word in caught.value.message

@@ -8,7 +8,7 @@ import openai
 import pydantic
 import pytest
 
-from tests.runtime.server.servers import SECONDS, Served
+from tests.runtime.server.servers import SECONDS, Served, openai_client
 from tests.runtime.server.test_openai import HOSTILE
 
 TALK: list[Any] = [
@@ -165,7 +165,7 @@ def test_other_values_are_refused_by_name(parameters: dict[str, Any], name: str,
 
 
 def test_a_batch_takes_responses(toy: Served):
-    client = openai.OpenAI(base_url=f"{toy.url}/v1", api_key="none", timeout=SECONDS)
+    client = openai_client(toy.url)
     body = {"model": "toy", "input": "x", "max_output_tokens": 4, "temperature": 0}
     line = {"custom_id": "a", "method": "POST", "url": "/v1/responses", "body": body}
     file = client.files.create(file=("in.jsonl", json.dumps(line).encode()), purpose="batch")

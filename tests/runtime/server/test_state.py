@@ -13,18 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import openai
 import pytest
 
 from lmc.ir.errors import InputError
 from lmc.runtime.server.batches.store import LineEnd, StateStore, StoredBatch, StoredFile
-from tests.runtime.server.servers import FULL, SECONDS, Served, served
+from tests.runtime.server.servers import FULL, SECONDS, Served, anthropic_client, openai_client, served
 from tests.runtime.server.test_batches import chats, ended, line_of, rows_of, upload
 
 
 def client_of(server: Served) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=SECONDS)
+    return openai_client(server.url)
 
 
 def begin(client: openai.OpenAI, bodies: list[dict[str, Any]]) -> str:
@@ -121,7 +120,7 @@ def test_a_full_disk_ends_batches_and_nothing_else(tmp_path: Path):
     bodies = chats("builtin", 300, max_tokens=60)
     with served(*options) as server:
         client = client_of(server)
-        claude = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=SECONDS)
+        claude = anthropic_client(server.url)
         batch_id = begin(client, bodies)
         asks: list[Any] = [
             {

@@ -17,7 +17,7 @@ import pytest
 from lmc import builtin_model
 from lmc.ir.tokens.tokenizer import Tokenizer
 from tests.ir.tool_templates import MARKED
-from tests.runtime.server.servers import FULL, SECONDS, Served, served
+from tests.runtime.server.servers import FULL, SECONDS, Served, openai_client, served
 
 FOLDER = builtin_model.path()
 CITIES = ["Oslo", "Bern"]
@@ -409,7 +409,7 @@ def test_asynchronous_streams_and_batches_have_calls(builtin: Served):
             return await stream.get_final_response()
 
     (call,) = asyncio.run(ask()).output
-    client = openai.OpenAI(base_url=f"{builtin.url}/v1", api_key="none", timeout=SECONDS)
+    client = openai_client(builtin.url)
     line = {"custom_id": "a", "method": "POST", "url": "/v1/responses", "body": asked}
     file = client.files.create(file=("in.jsonl", json.dumps(line).encode()), purpose="batch")
     batch = client.batches.create(input_file_id=file.id, endpoint="/v1/responses", completion_window="24h")
@@ -593,7 +593,7 @@ def bombs() -> Generator[Any]:
 
 
 def test_bombs_hold_up_no_stream(builtin: Served):
-    client = openai.OpenAI(base_url=f"{builtin.url}/v1", api_key="none", timeout=SECONDS)
+    client = openai_client(builtin.url)
     gaps: list[float] = []
     bodies = [{"model": builtin.model, "messages": ASK, "tools": tools} for tools in bombs()]
     is_over = threading.Event()
