@@ -35,7 +35,7 @@ _OPEN = frozenset({"/health", "/ready"})
 _BULK = frozenset({"/v1/files", "/v1/messages/batches"})
 _LARGE = 32 << 10
 MOST_JSON = 4 << 20
-"""Bytes of other bodies: they are parsed on the event loop, within 0.15 s whatever they hold."""
+"""Bytes of other bodies: they are parsed on the event loop, where all requests wait for it."""
 _SHOWN_HEADERS = "retry-after, request-id, x-request-id"
 """Headers of answers that a page may read."""
 _MOST_DROPPED = 64 << 20
@@ -131,6 +131,7 @@ class Gate:
             if not status:
                 raise
             # It is answered. Raised further, it would close a connection on which the client may send again.
+            LOG.exception("%s failed", served.id)
         finally:
             self.in_flight -= is_work
             seconds = time.perf_counter() - started

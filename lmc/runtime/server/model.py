@@ -39,7 +39,7 @@ T = TypeVar("T")
 _COMPILERS = 2
 _RUNNING = 256  # of an engine that runs everything at once
 _BUDGET = Budget(work=100_000, steps=10_000_000, work_of_token=30_000)
-"""Half a second of compilation, and 0.1 s for a token: all generations wait for it."""
+"""For a token it is less than in compilation: all generations wait for it."""
 MOST_CHARACTERS = 128 << 10
 """Of a schema, or those of all tools: what is compiled within a second. Of other constraints it is a quarter."""
 

@@ -85,7 +85,7 @@ def test_nan_is_an_error_of_its_request_alone(server: Inside, path: str, stream:
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_handler_that_raises_is_an_error_of_its_request_alone(
-    server: Inside, path: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+    server: Inside, path: str, stream: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     submit = server.engine.submit
 
@@ -100,6 +100,7 @@ def test_a_handler_that_raises_is_an_error_of_its_request_alone(
         addresses = {each.extensions["network_stream"].get_extra_info("client_addr") for each in answers}
     assert len(addresses) == 1
     answer = answers[-1]
+    assert [bool(each.exc_info) for each in caplog.records if each.message.endswith("failed")] == [True] * 3
     assert answer.status_code == 500
     assert "Traceback" not in answer.text
     assert "ZeroDivisionError" in json.dumps(answer.json()["error"])

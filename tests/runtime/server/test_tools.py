@@ -432,7 +432,12 @@ def test_the_runner_of_tools_sends_whole_conversations(claude: anthropic.Anthrop
         return f"sun in {city}"
 
     runner = claude.beta.messages.tool_runner(
-        model=server.model, max_tokens=200, messages=ASK, tools=[weather], tool_choice={"type": "any"}, max_iterations=2
+        model=server.model,
+        max_tokens=200,
+        messages=ASK,
+        tools=[weather],
+        tool_choice={"type": "any", **ONE},
+        max_iterations=2,
     )
     replies = list(runner)
     assert [reply.stop_reason for reply in replies] == ["tool_use", "tool_use"]
