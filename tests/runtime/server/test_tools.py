@@ -436,7 +436,7 @@ def test_the_runner_of_tools_sends_whole_conversations(claude: anthropic.Anthrop
         max_tokens=200,
         messages=ASK,
         tools=[weather],
-        tool_choice={"type": "any", **ONE},
+        tool_choice={"type": "any", "disable_parallel_tool_use": True},
         max_iterations=2,
     )
     replies = list(runner)
