@@ -398,6 +398,7 @@ def throughput_case(model: str, rows: int, repeats: int) -> str:
                         served(endpoints[side], more, shape.new, latencies)
                     if repeat < 0:
                         continue
+                    print(f"{name}, repeat {repeat + 1}: {seconds:.1f} s {side}", file=sys.stderr)
                     found.seconds.append(seconds)
                     found.texts.append(texts)
                     found.latencies.first += latencies.first
@@ -485,11 +486,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    text = f"{machine()}, {processor()}; {versions(['lmc'])}.\n\n"
-    text += "\n".join(CASES[case](options.model, options.rows, options.repeats) for case in options.case or CASES)
-    print(text)
-    if options.write:
-        write_section("serving", shlex.join(["python", "benchmarks/serving.py", *sys.argv[1:]]), text)
+    for case in options.case or CASES:
+        text = f"{machine()}, {processor()}; {versions(['lmc'])}.\n\n"
+        text += CASES[case](options.model, options.rows, options.repeats)
+        print(text)
+        if options.write:
+            rest = [word for word in sys.argv[1:] if word not in ("--case", *CASES)]
+            write_section(
+                f"serving: {case}", shlex.join(["python", "benchmarks/serving.py", "--case", case, *rest]), text
+            )
 
 
 if __name__ == "__main__":
