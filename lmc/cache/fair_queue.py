@@ -24,11 +24,16 @@ No lane starves. While one waits,
 Both hold for the sequence that is first in its lane; in a lane its order decides. Once its turn has come by aging,
 no other passes it however large it is: it waits for room, and nothing is admitted.
 
-Preempted sequences were admitted before and go first; they do not count again.
+Sequences that were preempted for want of pages were admitted before and go first; they do not count again.
+
+A lane that runs less than a quarter of what another runs does not wait for its end: `poorest` finds it, the scheduler
+has the other give up a place, and `favor` lets the first sequence of the poor one have it, before all others. Who gave
+it up goes to the front of its own lane, and does not count again there. Among lanes that run nothing the one whose turn
+is next is favored first, so that this starves none: a lane that runs nothing is passed by those before it in the ring.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 
 from lmc.cache.order import ByRank, LaneOrder
 from lmc.cache.sequence import Sequence
@@ -38,18 +43,33 @@ AGE = 16 * QUANTUM
 MINIMUM = 16
 """Tokens that a sequence counts with at the least. A step costs about as much as 80 rows and has several slots."""
 
-_Key = tuple[int, Hashable]
+LaneKey = tuple[int, Hashable]
+"""The priority and the name of a lane."""
+
+
+def lane_key(sequence: Sequence) -> LaneKey:
+    """The lane of a sequence."""
+    return sequence.priority, sequence.lane
 
 
 class _Lane:
-    """The waiting sequences of a client, the rest of its turn, and the tokens admitted before it was last served."""
+    """The waiting sequences of a client, the rest of its turn, and the tokens admitted before it was last served.
 
-    __slots__ = ("credit", "served_at", "waiting")
+    Those that gave up a place are `back`, and go before the `waiting` ones.
+    """
+
+    __slots__ = ("back", "credit", "served_at", "waiting")
 
     def __init__(self, waiting: LaneOrder, now: int) -> None:
+        self.back: OrderedDict[Sequence, None] = OrderedDict()
         self.waiting = waiting
         self.credit = QUANTUM
         self.served_at = now
+
+    @property
+    def first(self) -> Sequence:
+        """The sequence of this lane to admit next."""
+        return next(iter(self.back)) if self.back else self.waiting.first
 
 
 class FairQueue:
@@ -58,8 +78,9 @@ class FairQueue:
     def __init__(self, order: Callable[[], LaneOrder] = ByRank) -> None:
         self._order = order
         self._preempted: OrderedDict[Sequence, None] = OrderedDict()
-        self._lanes: OrderedDict[_Key, _Lane] = OrderedDict()  # whoever was served longest ago is first
-        self._rings: dict[int, OrderedDict[_Key, _Lane]] = {}  # by priority; whose turn it is is first
+        self._lanes: OrderedDict[LaneKey, _Lane] = OrderedDict()  # whoever was served longest ago is first
+        self._rings: dict[int, OrderedDict[LaneKey, _Lane]] = {}  # by priority; whose turn it is is first
+        self._favored: LaneKey | None = None
         self._length = 0
         self._admitted_tokens = 0
         self._last_was_aged = False
@@ -69,19 +90,35 @@ class FairQueue:
 
     def add(self, sequence: Sequence) -> None:
         """Put a new sequence into its lane."""
-        key = (sequence.priority, sequence.lane)
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = _Lane(self._order(), self._admitted_tokens)
-            self._rings.setdefault(sequence.priority, OrderedDict())[key] = lane
-        lane.waiting.add(sequence)
+        self._lane_of(sequence).waiting.add(sequence)
+        self._length += 1
+
+    def give_back(self, sequence: Sequence) -> None:
+        """Put a sequence that gave up its place in front of its lane; the youngest gives it up first."""
+        lane = self._lane_of(sequence)
+        lane.back[sequence] = None
+        lane.back.move_to_end(sequence, last=False)
         self._length += 1
 
     def put_back(self, sequence: Sequence) -> None:
-        """Put a preempted sequence in front of all; the youngest is preempted first, so they stay in order."""
+        """Put a sequence that was preempted for want of pages in front of all; the last of a lane comes first."""
         self._preempted[sequence] = None
         self._preempted.move_to_end(sequence, last=False)
         self._length += 1
+
+    def poorest(self, running: Mapping[LaneKey, int]) -> LaneKey | None:
+        """The lane of the highest priority that waits and runs least, as `running` has it; None if nobody waits."""
+        least: LaneKey | None = None
+        for key in self._rings[max(self._rings)] if self._rings else ():
+            if key not in running:
+                return key
+            if least is None or running[key] < running[least]:
+                least = key
+        return least
+
+    def favor(self, key: LaneKey) -> None:
+        """Let the first sequence of a lane that waits go before all others, once."""
+        self._favored = key
 
     def begin_step(self) -> None:
         """A step is planned: what was cached may have changed."""
@@ -96,11 +133,13 @@ class FairQueue:
         Raises:
             StopIteration: nothing waits.
         """
+        if self._favored is not None:
+            return self._lanes[self._favored].first
         if self._preempted:
             return next(iter(self._preempted))
         if (aged := self._aged_lane()) is not None and not self._last_was_aged:
-            return aged.waiting.first
-        return next(iter(self._rings[max(self._rings)].values())).waiting.first
+            return aged.first
+        return next(iter(self._rings[max(self._rings)].values())).first
 
     def take(self) -> Sequence:
         """Remove and return the first sequence, and count it in its lane's turn."""
@@ -108,10 +147,11 @@ class FairQueue:
         if sequence in self._preempted:
             self.remove(sequence)
             return sequence
-        key = (sequence.priority, sequence.lane)
+        key = lane_key(sequence)
         lane = self._lanes[key]
         self._last_was_aged = lane is self._aged_lane() and not self._last_was_aged
-        cost = max(sequence.capacity - sequence.computed, MINIMUM)
+        cost = 0 if sequence in lane.back else max(sequence.capacity - sequence.computed, MINIMUM)
+        self._favored = None
         lane.credit -= cost
         self._admitted_tokens += cost
         lane.served_at = self._admitted_tokens
@@ -125,16 +165,30 @@ class FairQueue:
             del self._preempted[sequence]
             self._length -= 1
             return
-        key = (sequence.priority, sequence.lane)
-        waiting = self._lanes[key].waiting
-        waiting.remove(sequence)
+        key = lane_key(sequence)
+        lane = self._lanes[key]
+        if sequence in lane.back:
+            del lane.back[sequence]
+        else:
+            lane.waiting.remove(sequence)
         self._length -= 1
-        if not len(waiting):
+        if not lane.back and not len(lane.waiting):
+            if self._favored == key:
+                self._favored = None
             del self._lanes[key]
             del self._rings[sequence.priority][key]
             if not self._rings[sequence.priority]:
                 del self._rings[sequence.priority]
         self._end_turn(sequence.priority)
+
+    def _lane_of(self, sequence: Sequence) -> _Lane:
+        """The lane of a sequence that is to wait; it is made where nothing waits in it."""
+        key = lane_key(sequence)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(self._order(), self._admitted_tokens)
+            self._rings.setdefault(sequence.priority, OrderedDict())[key] = lane
+        return lane
 
     def _aged_lane(self) -> _Lane | None:
         """The lane that was not served for longest, if that is too long."""

@@ -2,15 +2,21 @@
 
 Lanes take turns at admission (`fair_queue.py`); within one, its order decides (`order.py`). Every decoding sequence
 advances by one token in every step; beside that a step computes up to `prefill_tokens` tokens of prompts and drafts;
-drafts take at most half where prompts wait. When pages run out, the sequence admitted last goes back to the front of
-the queue. Its computed tokens stay in the radix tree, so it resumes from there unless they are evicted too. The one
-admitted first is never preempted, so it always finishes, and nothing starves.
+drafts take at most half where prompts wait.
+
+Sequences are preempted for two reasons; their computed tokens stay in the radix tree, so they resume from there unless
+these are evicted too. When pages run out, of the lane that runs most the sequence admitted last goes back to the front
+of the queue. When no place is free, or no pages for another prompt, and a lane waits that runs less than a quarter of
+what another one of no higher priority runs, then that one gives up the place of its last sequence, one a step: so one
+client can't keep all places for as long as it likes. A lane that is alone is never interrupted. The one admitted first
+is never preempted, so it always finishes, and nothing starves.
 """
 
+from collections import Counter
 from collections.abc import Callable
 
 from lmc.cache.expected import Expectation
-from lmc.cache.fair_queue import FairQueue
+from lmc.cache.fair_queue import FairQueue, lane_key
 from lmc.cache.memory import SequenceMemory, Slice
 from lmc.cache.order import ByRank, LaneOrder
 from lmc.cache.pool import InvariantError
@@ -34,6 +40,7 @@ class Scheduler:
         self.preemptions = 0
         self._steps = 0
         self._obstacle: Obstacle | None = None
+        self._is_short = False  # of pages for the one that waits
         self._prefill_tokens = prefill_tokens
         self._max_running = max_running
         self._waiting = FairQueue(order)
@@ -82,7 +89,8 @@ class Scheduler:
             return
         for user in reversed([each for each in self._running if self.memory.uses(each, branch)]):
             del self._running[user]
-            self._put_back(user)
+            self._waiting.put_back(user)
+            self._expect(user)
             self.memory.discard(user)
         self.memory.forget(branch)
 
@@ -97,6 +105,7 @@ class Scheduler:
         A slice may be empty: a prompt without wanted logits that is cached to its end.
         """
         self._steps += 1
+        self._give_way()
         growing = [sequence for sequence in self._running if sequence.settled > sequence.page_count]
         if growing and not self.memory.try_grow(growing):
             for sequence in growing:
@@ -129,6 +138,23 @@ class Scheduler:
                 reserve += _growth(admitted)
         is_full = len(self._running) >= self._max_running
         self._obstacle = "batch" if is_full else "memory" if budget else "budget"
+        self._is_short = self._obstacle == "memory" and bool(self._waiting)
+
+    def _give_way(self) -> None:
+        """Where nothing can be admitted, have a lane give up a place to one that runs less than a quarter as many."""
+        if not self._is_short and (len(self._running) < self._max_running or not self._waiting):
+            return
+        running = Counter(map(lane_key, self._running))
+        poor = self._waiting.poorest(running)
+        if poor is None:
+            return
+        others = [key for key in running if key[0] <= poor[0] and key[1] != poor[1]]
+        rich = max(others, key=running.__getitem__, default=poor)
+        if running[rich] >= 4 * (running[poor] + 1):
+            self._preempt(
+                next(each for each in reversed(self._running) if lane_key(each) == rich), self._waiting.give_back
+            )
+            self._waiting.favor(poor)
 
     def _make_room_for(self, sequence: Sequence) -> None:
         """Give each settled token of a sequence a page, if need be by preempting others, or it itself."""
@@ -175,13 +201,20 @@ class Scheduler:
         return None
 
     def _make_room(self) -> None:
-        """Preempt the sequence admitted last; with a single one left, give up a pinned prefix instead."""
+        """Preempt the last of the lane that runs most; with a single one left, give up a pinned prefix instead."""
         if len(self._running) == 1:
             self._release_pin()
             return
-        youngest, _ = self._running.popitem()
-        self._put_back(youngest)
-        self.memory.retire(youngest)
+        running = Counter(map(lane_key, self._running))
+        most = max(running.values())
+        youngest = next(each for each in reversed(self._running) if running[lane_key(each)] == most)
+        self._preempt(youngest, self._waiting.put_back)
+
+    def _preempt(self, sequence: Sequence, put_back: Callable[[Sequence], None]) -> None:
+        del self._running[sequence]
+        put_back(sequence)
+        self._expect(sequence)
+        self.memory.retire(sequence)
         self.preemptions += 1
 
     def _release_pin(self) -> None:
@@ -191,13 +224,10 @@ class Scheduler:
     def _remove(self, sequence: Sequence) -> None:
         if sequence.node is not None:
             del self._running[sequence]
+            self._is_short = False
         else:
             self._waiting.remove(sequence)
             self._withdraw(sequence)
-
-    def _put_back(self, sequence: Sequence) -> None:
-        self._waiting.put_back(sequence)
-        self._expect(sequence)
 
     def _expect(self, sequence: Sequence) -> None:
         """Expect the prompt of a waiting sequence: at its rank, or without a plan after all that wait before it."""

@@ -48,6 +48,28 @@ def test_preempted_sequences_go_first_and_do_not_count_again() -> None:
     assert queue.take().lane == 1
 
 
+def test_the_poorest_lane_is_favored_once_and_who_gave_way_goes_first_in_its_lane() -> None:
+    queue = FairQueue()
+    rich, poor, low = sequence(0), sequence(1), sequence(2)
+    low.priority = -1
+    for each in (rich, poor, low):
+        queue.add(each)
+    assert queue.poorest({(0, 0): 3, (0, 1): 1}) == (0, 1)
+    assert queue.poorest({(0, 1): 1}) == (0, 0)
+    gone = sequence(0)
+    queue.give_back(gone)
+    queue.put_back(preempted := sequence(0))
+    queue.favor((0, 1))
+    assert len(queue) == 5
+    assert [queue.take() for _ in range(5)] == [poor, preempted, gone, rich, low]
+    assert queue.poorest({}) is None
+    queue.add(poor)
+    queue.favor((0, 1))
+    queue.remove(poor)
+    queue.add(rich)
+    assert queue.take() is rich
+
+
 def test_the_first_stays_first_while_others_come_and_go() -> None:
     queue = FairQueue()
     first, second, other = sequence(0), sequence(0), sequence(1)

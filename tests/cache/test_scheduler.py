@@ -3,6 +3,7 @@
 import os
 import random
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -163,6 +164,72 @@ def test_the_youngest_is_preempted_and_goes_on_from_the_cache() -> None:
     simulation.run()
     assert simulation.finished == [old, young]
     assert young.length == 40
+
+
+def test_a_lane_that_holds_all_places_gives_some_up() -> None:
+    simulation = Simulation(2000, 64, 4, 0)
+    wave = [simulation.add((1, number), 60, lane="first") for number in range(8)]
+    for _ in range(10):
+        simulation.step()
+    short = [simulation.add((2, number), 5, lane="second") for number in range(3)]
+    late = simulation.add((3, 3), 5, lane="third")
+    simulation.run()
+    assert simulation.finished == [*short, late, *wave]  # whoever gave up a place is not passed
+    assert all(each.length == 62 for each in wave)
+
+
+def test_a_lane_that_holds_all_pages_gives_some_up() -> None:
+    simulation = Simulation(150, 64, 50, 0)
+    wave = [simulation.add((1, number), 60, lane="first") for number in range(8)]
+    for _ in range(20):
+        simulation.step()
+    short = simulation.add((2,) * 20, 5, lane="second")
+    simulation.run()
+    assert simulation.finished[0] is short
+    assert {*simulation.finished[1:]} == {*wave}
+
+
+def test_a_lane_alone_and_lanes_of_higher_priority_keep_their_places() -> None:
+    simulation = Simulation(2000, 64, 4, 0)
+    wave = [simulation.add((1, number), 30, lane="first", priority=1) for number in range(6)]
+    simulation.step()
+    low = simulation.add((2, 2), 1, lane="second")
+    high = simulation.add((3, 3), 1, lane="first", priority=2)  # of the same client
+    simulation.run()
+    assert simulation.scheduler.preemptions == 0
+    assert simulation.finished == [*wave[:4], high, low, *wave[4:]]
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    arrivals=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 4), st.integers(0, 30)), min_size=1, max_size=40),
+    max_running=st.integers(4, 9),
+    seed=st.integers(0, 1000),
+)
+def test_no_lane_waits_long_beside_one_that_runs_several(
+    arrivals: list[tuple[int, int, int]], max_running: int, seed: int
+) -> None:
+    """Where no place is free, lanes that run nothing get one of a lane that has four, one a step."""
+    simulation = Simulation(1500, 500, max_running, seed)
+    left = sorted(range(len(arrivals)), key=lambda number: arrivals[number][0])
+    added: list[Sequence] = []
+    patience: Counter[int] = Counter()
+    step = 0
+    while left or simulation.scheduler.has_work:
+        while left and arrivals[left[0]][0] <= step:
+            _, lane, generated = arrivals[left.pop(0)]
+            added.append(simulation.add((lane, len(added) % 3, 1), generated, lane=lane))
+        running = Counter(each.lane for each in simulation.scheduler.running)
+        if running.total() == max_running and max(running.values()) >= 4:
+            patience.update({each.lane for each in added if each not in simulation.finished} - {*running})
+        if simulation.scheduler.has_work:
+            simulation.step()
+        for each in simulation.scheduler.running:
+            del patience[each.lane]
+        assert max(patience.values(), default=0) <= 4
+        step += 1
+    assert len(simulation.finished) == len(arrivals)
+    assert all(not each.remaining_capacity for each in simulation.finished)
 
 
 def test_rows_that_another_sequence_put_into_the_tree_meanwhile_are_not_written() -> None:

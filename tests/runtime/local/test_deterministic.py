@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -69,6 +70,36 @@ def test_preemption_changes_nothing(open_engine: OpenEngine) -> None:
     tiny = open_engine(kv_tokens=125, prefill_tokens=40, deterministic=True)
     assert run(tiny, REQUESTS * 2) == expected * 2
     assert tiny.statistics.preemptions + tiny.statistics.evicted_tokens > 0
+
+
+def test_giving_up_a_place_changes_nothing(open_engine: OpenEngine) -> None:
+    """A client fills all places with long generations; another's come while they run, and end first."""
+    others = [replace(each, instance=2) for each in REQUESTS[:3]]
+    long = [
+        replace(each, sampling=replace(each.sampling, max_tokens=60, min_tokens=60), instance=1) for each in REQUESTS
+    ]
+    alone = open_engine(deterministic=True)
+    expected = [run(alone, [each])[0] for each in (*long, *others)]
+    engine = open_engine(max_running=4, deterministic=True)
+    ended: list[int] = []
+    handles: list[Any] = []
+
+    def submit(number: int, request: Request, on_delta: Any = None) -> None:
+        handle = engine.submit(request, on_delta)
+        handle.future.add_done_callback(lambda _: ended.append(number))
+        handles.append(handle)
+
+    def come(_: Any) -> None:
+        if len(handles) == len(long):
+            for number, request in enumerate(others, len(long)):
+                submit(number, request)
+
+    for number, request in enumerate(long):
+        submit(number, request, come if number == 3 else None)
+    handles[3].future.result(60)  # by then the others have been submitted
+    assert [comparable(handle.future.result(60)) for handle in handles] == expected
+    assert sorted(ended[: len(others)]) == [*range(len(long), len(expected))]
+    assert engine.statistics.preemptions == 3
 
 
 def test_it_says_what_the_plain_engine_says(open_engine: OpenEngine) -> None:
