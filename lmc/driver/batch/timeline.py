@@ -27,7 +27,7 @@ from lmc.ir.core import Op
 from lmc.ir.engine.observing import AskedRequest, BegunCall, CallEnded, ObservedStep, OnStep, RequestEnded
 from lmc.ir.engine.protocol import Generation, Pin, Score
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import LmcError
+from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.usage import Timing
 from lmc.report.timeline import ENGINE, FORMAT, REQUESTS, TOOLS, VERSION
 
@@ -364,7 +364,7 @@ def _failure(error: BaseException) -> tuple[str, Timing | None]:
     text = f',"error":{_quoted(type(error).__name__)}'
     if not isinstance(error, LmcError):
         return text, None
-    if error.usage is not None:
+    if error.usage is not None and not isinstance(error, RequestCancelledError):
         usage = error.usage
         text += f',"prompt":{usage.prompt_tokens},"cached":{usage.cached_tokens},"generated":{usage.generated_tokens}'
     elif error.timing is not None:

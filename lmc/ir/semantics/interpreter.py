@@ -14,7 +14,7 @@ from lmc.ir.dialects.core_ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, 
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.engine.protocol import Engine, Generation, Score
-from lmc.ir.errors import InputError, LmcError, PlanMismatchError, located
+from lmc.ir.errors import InputError, LmcError, PlanMismatchError, RequestCancelledError, located
 from lmc.ir.module import Module
 from lmc.ir.profile import OpProfile, Profile, Recording, length_bins
 from lmc.ir.semantics import control_flow, selection
@@ -144,11 +144,11 @@ def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
 
 
 def failed_profile(error: BaseException | None, seconds: float) -> OpProfile | None:
-    """Return what one request cost that failed with ``error``; None where nothing is known of that.
+    """Return what one request cost that failed with ``error``; None where nothing is known, or it was cancelled.
 
     An output that failed has a length as any other, and "failed" as its finish reason.
     """
-    usage = error.usage if isinstance(error, LmcError) else None
+    usage = error.usage if isinstance(error, LmcError) and not isinstance(error, RequestCancelledError) else None
     if usage is None or not usage.generated_tokens:
         return None if usage is None else OpProfile(usage, seconds)
     length = usage.generated_tokens

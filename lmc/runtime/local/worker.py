@@ -330,7 +330,7 @@ class Worker:
         """Take a task's sequences out and resolve it: with its result, or with `error`."""
         if task.future.done():
             return
-        if error is not None and not isinstance(error, RequestCancelledError):
+        if error is not None:
             error.usage = task.usage
         self._take_out(task, self._scheduler.finish if error is None else self._scheduler.drop)
         if error is None:

@@ -18,7 +18,7 @@ from lmc.ir.errors import (
 )
 
 Kind = Literal[
-    "invalid", "unauthorized", "forbidden", "missing", "too_large", "busy", "timeout", "unavailable", "failed"
+    "invalid", "unauthorized", "forbidden", "missing", "slow", "too_large", "busy", "timeout", "unavailable", "failed"
 ]
 
 STATUS: dict[Kind, int] = {
@@ -26,6 +26,7 @@ STATUS: dict[Kind, int] = {
     "unauthorized": 401,
     "forbidden": 403,
     "missing": 404,
+    "slow": 408,
     "too_large": 413,
     "busy": 429,
     "failed": 500,

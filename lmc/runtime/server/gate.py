@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lmc.ir.engine.protocol import Generation
 from lmc.ir.usage import Usage
 from lmc.runtime.server.errors import ApiError, refused
-from lmc.runtime.server.jobs import MOST_PRIORITY, ClientLane
+from lmc.runtime.server.jobs import MOST_PRIORITY, ClientLane, Seen
 from lmc.runtime.server.metrics import Metrics
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.settings import Settings
@@ -53,7 +53,7 @@ class Exchange:
     cached_tokens: int = 0
     generated_tokens: int = 0
     texts: list[str] = field(default_factory=list[str])
-    seen: dict[int, Usage | Generation] = field(default_factory=dict[int, Usage | Generation])
+    seen: Seen = field(default_factory=Seen)
 
     def add(self, found: Sequence[Usage | Generation]) -> None:
         """Count the generations of one prompt."""
@@ -61,6 +61,11 @@ class Exchange:
         self.cached_tokens += max((each.cached_tokens for each in found[:1]), default=0)
         self.generated_tokens += sum(each.generated_tokens for each in found)
         self.texts += [each.text for each in found if isinstance(each, Generation)]
+
+    def add_seen(self) -> None:
+        """Count what was seen of prompts whose generations were not counted."""
+        for prompt in dict.fromkeys(prompt for prompt, _ in self.seen):
+            self.add([each for (other, _), each in self.seen.items() if other == prompt])
 
 
 class Lanes:
@@ -105,7 +110,7 @@ class Gate:
         started, status = time.perf_counter(), 0
         # HEAD is GET for the app; the HTTP server leaves out the body.
         inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
-        body = LimitedBody(receive, self._most(scope), served)
+        body = LimitedBody(receive, self._most(scope), self._settings.body_seconds, served)
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -135,7 +140,7 @@ class Gate:
         finally:
             self.in_flight -= is_work
             seconds = time.perf_counter() - started
-            served.add([*served.seen.values()])
+            served.add_seen()
             self._metrics.finished(inner, status, seconds, served)
             if is_work or status >= 400:
                 self._log(scope, status, seconds, served)
@@ -192,16 +197,25 @@ class Gate:
 
 
 class LimitedBody:
-    """Reads the body of a request, up to a limit."""
+    """Reads the body of a request, up to a limit. Nothing of it may take longer than ``seconds`` to come."""
 
-    def __init__(self, receive: Receive, limit: int, served: Exchange) -> None:
+    def __init__(self, receive: Receive, limit: int, seconds: float, served: Exchange) -> None:
         self._receive = receive
         self._limit = limit
+        self._seconds = seconds
         self._served = served
+        self._is_whole = False
 
     async def receive(self) -> Message:
-        """Return the next message. Raises ``ApiError`` behind the limit."""
-        message = await self._receive()
+        """Return the next message. Raises ``ApiError`` behind the limit, or where more of the body does not come."""
+        try:
+            async with asyncio.timeout(None if self._is_whole else self._seconds):
+                message = await self._receive()
+        except TimeoutError:
+            raise ApiError(
+                "slow", f"nothing of the body came in {self._seconds:g} s", headers={"Connection": "close"}
+            ) from None
+        self._is_whole = not message.get("more_body", False)
         self._served.body_bytes += len(message.get("body", b""))
         if self._served.body_bytes > self._limit:
             await self.drop_rest(message)
@@ -241,12 +255,14 @@ def lane_of(request: Request) -> ClientLane:
     return ClientLane(served.lane, priority, is_large=served.body_bytes > _LARGE, seen=served.seen)
 
 
-def note_usage(request: Request, found: Sequence[Generation]) -> None:
-    """Note what a request has cost, for the log and the metrics."""
+def note_usage(request: Request, found: Sequence[Generation], choices: int | None = None) -> None:
+    """Note what a request has cost, for the log and the metrics: a prompt with ``choices`` generations (None: all)."""
     served: Exchange = request.state.served
     for choice in [choice for choice, each in served.seen.items() if isinstance(each, Generation)]:
         del served.seen[choice]
-    served.add(found)
+    count = choices or len(found)
+    for start in range(0, len(found), count or 1):
+        served.add(found[start : start + count])
 
 
 def note_run(request: Request, usage: Usage) -> None:

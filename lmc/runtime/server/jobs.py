@@ -17,19 +17,23 @@ UNLIMITED = 256
 """Tokens for which a batch plans where a request has no limit: as many as a generation has without one."""
 
 
+Seen = dict[tuple[int, int], Usage | Generation]
+"""What generations have cost so far, or whole ones, by the places of their job and their seed."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientLane:
     """Whose job it is, as a number, and the priority of the request; ``place`` is that of a line in its batch.
 
-    ``is_large``: the body is so large that its prompts take long to make. ``seen`` is what a stream has shown of its
-    choices: the usage so far, or the whole generation; for the log, where the request ends before its answer does.
+    ``is_large``: the body is so large that its prompts take long to make. ``seen`` is for the log of a
+    request that ends before its answer does.
     """
 
     number: int
     priority: int = 0
     place: Place | None = None
     is_large: bool = False
-    seen: dict[int, Usage | Generation] = field(default_factory=dict[int, Usage | Generation], compare=False)
+    seen: Seen = field(default_factory=Seen, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class _EngineTotals:
             ("lmc:engine_steps", "Steps of the engine.", totals.steps),
         ):
             yield CounterMetricFamily(name, meaning, value=value)
-        running = model.in_flight + model.batched - model.waiting
+        asked, most = model.in_flight + model.batched, model.engine.info.max_running
+        running = asked if most is None else min(asked, most)
         yield GaugeMetricFamily("lmc:num_requests_running", "Generations that run, at most.", value=running)
-        yield GaugeMetricFamily("lmc:num_requests_waiting", "Generations beyond those.", value=model.waiting)
+        yield GaugeMetricFamily("lmc:num_requests_waiting", "Generations beyond those.", value=asked - running)

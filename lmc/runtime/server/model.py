@@ -28,7 +28,7 @@ from lmc.ir.engine.protocol import (
     ScoreRequest,
     TokenDelta,
 )
-from lmc.ir.errors import ConstraintError, ContextLengthError, EngineError, InputError
+from lmc.ir.errors import ConstraintError, ContextLengthError, EngineError, InputError, LmcError
 from lmc.ir.usage import Usage
 from lmc.runtime.server.errors import ApiError, error_of, refused
 from lmc.runtime.server.jobs import ClientLane, Event, GenerationJob, ScoredPart
@@ -37,6 +37,7 @@ from lmc.runtime.server.tokens import TokenTexts
 
 T = TypeVar("T")
 _COMPILERS = 2
+_ENDING_SECONDS = 1.0  # for the engine to end what is cancelled, which it does at its next step
 _RUNNING = 256  # of an engine that runs everything at once
 _BUDGET = Budget(work=100_000, steps=10_000_000, work_of_token=30_000)
 """For a token it is less than in compilation: all generations wait for it."""
@@ -71,8 +72,8 @@ class Model:
         self.texts = TokenTexts.of(self.tokenizer)
         self.prompts = Prompts(self.tokenizer, self.engine.info.context_length, self.texts)
         self.in_flight = 0
-        self._of_lanes: Counter[int] = Counter()
         self.batched = 0
+        self._of_lanes: Counter[int] = Counter()
         self._handles: dict[int, Cancellable] = {}
         self._compiling = asyncio.Semaphore(_COMPILERS)
 
@@ -148,14 +149,22 @@ class Model:
 
     async def generate(self, *jobs: GenerationJob) -> list[Generation]:
         """Return the generations of jobs, in their order. If this is cancelled, so are the jobs."""
-        requests = _requests(jobs)
-        async with self._running(len(requests), jobs[0].lane), _blaming(jobs[0].parameter):
-            return await self._all([self.engine.submit(each) for each in requests])
+        requests, lane = _requests(jobs), jobs[0].lane
+        async with self._running(len(requests), lane) as leave, _blaming(jobs[0].parameter):
+            handles: list[Handle[Generation]] = []
+            try:
+                for each in requests:
+                    handles.append(self.engine.submit(each))
+                return await self._all(handles, leave)
+            except BaseException:
+                self._release(handles)
+                lane.seen.update(zip(_places(jobs), await _seen(handles), strict=False))
+                raise
 
     async def stream(self, *jobs: GenerationJob) -> AsyncGenerator[Event]:
         """Yield the events of jobs as they come; choices count through all of them. Close it to cancel the jobs."""
-        requests = _requests(jobs)
-        async with self._running(len(requests), jobs[0].lane), _blaming(jobs[0].parameter):
+        requests, places = _requests(jobs), _places(jobs)
+        async with self._running(len(requests), jobs[0].lane) as leave, _blaming(jobs[0].parameter):
             events: asyncio.Queue[Event | BaseException] = asyncio.Queue()
             loop = asyncio.get_running_loop()
 
@@ -174,8 +183,10 @@ class Model:
                     event = await events.get()
                     if isinstance(event, BaseException):
                         raise event
-                    missing -= isinstance(event.content, Generation)
-                    _note(jobs[0].lane, requests[event.choice], event)
+                    if isinstance(event.content, Generation):
+                        missing -= 1
+                        leave()
+                    _note(jobs[0].lane, places[event.choice], requests[event.choice], event)
                     yield event
             finally:
                 self._release(handles)
@@ -186,16 +197,16 @@ class Model:
             ScoreRequest(part.prompt, (part.rest,), instance=lane.number, place=lane.place, priority=lane.priority)
             for part in parts
         ]
-        async with self._running(len(requests), lane):
-            return await self._all([self.engine.score(each) for each in requests])
+        async with self._running(len(requests), lane) as leave:
+            return await self._all([self.engine.score(each) for each in requests], leave)
 
     async def keep(self, prompts: Sequence[tuple[int, ...]], lane: ClientLane) -> list[Generation]:
         """Compute prompts, so that the cache has them for later requests; gives generations without a token."""
         engine = self.engine
         if not isinstance(engine, PrefixCaching):
             raise ApiError("invalid", "this engine keeps no prefixes", "max_tokens")
-        async with self._running(len(prompts), lane):
-            pins = await self._all([engine.prefill(prompt, lane.place, lane.priority) for prompt in prompts])
+        async with self._running(len(prompts), lane) as leave:
+            pins = await self._all([engine.prefill(prompt, lane.place, lane.priority) for prompt in prompts], leave)
         for pin in pins:
             engine.unpin(pin)
         return [computed(prompt, pin.cached_tokens) for prompt, pin in zip(prompts, pins, strict=True)]
@@ -227,11 +238,14 @@ class Model:
         for handle in list(self._handles.values()):
             handle.cancel()
 
-    async def _all(self, handles: Sequence[Handle[T]]) -> list[T]:
-        """Wait for all results. Cancel all where one fails, or where this is cancelled."""
+    async def _all(self, handles: Sequence[Handle[T]], leave: Callable[[], None]) -> list[T]:
+        """Wait for all results, and call ``leave`` at each. Cancel all where one fails, or where this is cancelled."""
         self._handles.update((id(handle), handle) for handle in handles)
+        futures = [asyncio.wrap_future(handle.future) for handle in handles]
+        for future in futures:
+            future.add_done_callback(lambda _: leave())
         try:
-            return list(await asyncio.gather(*(asyncio.wrap_future(handle.future) for handle in handles)))
+            return list(await asyncio.gather(*futures))
         finally:
             self._release(handles)
 
@@ -241,33 +255,59 @@ class Model:
             self._handles.pop(id(handle), None)
 
     @asynccontextmanager
-    async def _running(self, count: int, lane: ClientLane) -> AsyncGenerator[None]:
-        """Count jobs while they run. Raises ``ApiError`` where too many wait; lines of a batch are let in by it."""
-        if lane.place is not None:
-            self.batched += count
-            try:
-                yield
-            finally:
-                self.batched -= count
-            return
-        own = self._of_lanes[lane.number]
-        is_full = self.waiting + count > self.max_waiting and self.waiting
-        if is_full or (own and own + count > self.most_of_lane):
-            raise ApiError(
-                "busy",
-                f"{self.waiting} requests wait for the model, {own} are yours",
-                code="rate_limit_exceeded",
-                headers={"Retry-After": "1"},
-            )
-        self.in_flight += count
-        self._of_lanes[lane.number] += count
+    async def _running(self, count: int, lane: ClientLane) -> AsyncGenerator[Callable[[], None]]:
+        """Count jobs while they run; what it gives is called where one has ended before the others.
+
+        Raises ``ApiError`` where too many wait; lines of a batch are let in by it.
+        """
+        if lane.place is None:
+            own = self._of_lanes[lane.number]
+            is_full = self.waiting + count > self.max_waiting and self.waiting
+            if is_full or (own and own + count > self.most_of_lane):
+                raise ApiError(
+                    "busy",
+                    f"{self.waiting} requests wait for the model, {own} are yours",
+                    code="rate_limit_exceeded",
+                    headers={"Retry-After": "1"},
+                )
+        left = count
+
+        def leave(ended: int = 1) -> None:
+            nonlocal left
+            ended = min(ended, left)
+            left -= ended
+            self._count(-ended, lane)
+
+        self._count(count, lane)
         try:
-            yield
+            yield leave
         finally:
-            self.in_flight -= count
-            self._of_lanes[lane.number] -= count
-            if not self._of_lanes[lane.number]:
-                del self._of_lanes[lane.number]
+            leave(left)
+
+    def _count(self, more: int, lane: ClientLane) -> None:
+        if lane.place is not None:
+            self.batched += more
+            return
+        self.in_flight += more
+        self._of_lanes[lane.number] += more
+        if not self._of_lanes[lane.number]:
+            del self._of_lanes[lane.number]
+
+
+async def _seen(handles: Sequence[Handle[Generation]]) -> list[Usage | Generation]:
+    """Return what cancelled generations, and those that have ended, have cost, once the engine has let go of them."""
+    futures = [asyncio.wrap_future(handle.future) for handle in handles]
+    if futures:
+        await asyncio.wait(futures, timeout=_ENDING_SECONDS)
+    seen: list[Usage | Generation] = []
+    for future in futures:
+        error = None if not future.done() or future.cancelled() else future.exception()
+        if future.done() and not future.cancelled() and error is None:
+            seen.append(future.result())
+        else:
+            seen.append((isinstance(error, LmcError) and error.usage) or Usage())
+            future.cancel()
+    return seen
 
 
 @asynccontextmanager
@@ -302,13 +342,17 @@ def _requests(jobs: Sequence[GenerationJob]) -> list[Request]:
     ]
 
 
-def _note(lane: ClientLane, request: Request, event: Event) -> None:
+def _places(jobs: Sequence[GenerationJob]) -> list[tuple[int, int]]:
+    return [(place, number) for place, job in enumerate(jobs) for number in range(len(job.seeds))]
+
+
+def _note(lane: ClientLane, place: tuple[int, int], request: Request, event: Event) -> None:
     """Note in a lane what a stream has shown."""
     content = event.content
     if isinstance(content, TokenDelta):
-        count = lane.seen.get(event.choice, Usage()).generated_tokens + len(content.token_ids)
+        count = lane.seen.get(place, Usage()).generated_tokens + len(content.token_ids)
         content = Usage(len(request.prompt), content.cached_tokens, count)
-    lane.seen[event.choice] = content
+    lane.seen[place] = content
 
 
 def _report(put: Callable[[Event], None], choice: int) -> OnDelta:

@@ -30,11 +30,11 @@ class Inside:
 
 
 @contextmanager
-def running(engine: Engine, name: str = "model", max_waiting: int = 512) -> Generator[Inside]:
-    """Serve an engine until the block ends."""
+def running(engine: Engine, name: str = "model", max_waiting: int = 512, **settings: Any) -> Generator[Inside]:
+    """Serve an engine until the block ends; ``settings`` are further ones."""
     with closing(bound("127.0.0.1", 0)) as listening:
         model = Model(engine, name, max_waiting)
-        app = ServerApp(model, Settings(name))
+        app = ServerApp(model, Settings(name, **settings))
         server = uvicorn.Server(uvicorn.Config(app.gate, log_config=None, lifespan="off"))
         thread = threading.Thread(target=lambda: server.run(sockets=[listening]))
         thread.start()

@@ -119,6 +119,30 @@ def test_truncated_slow_and_doubled_bodies(path: str, server: Inside):
     assert empty.startswith(b"HTTP/1.1 400 ")
 
 
+@pytest.mark.parametrize("path", [*sorted(BODIES), "/v1/files"])
+def test_a_body_that_does_not_come_is_not_waited_for(path: str):
+    """One that comes slowly is."""
+    body = json.dumps(BODIES.get(path, {})).encode()
+    file = head(path, 1000).replace(b"application/json", b"multipart/form-data; boundary=b") + b"--b\r\n"
+    with running(ToyEngine(), body_seconds=1.0) as inside:
+
+        async def both() -> tuple[bytes, bytes]:
+            return await asyncio.gather(
+                exchanged(inside.port, head(path, len(body)) + body[:9] if path in BODIES else file, pause=1.5),
+                exchanged(inside.port, head(path, len(body)), *(body[:-1], body[-1:]), pause=0.3),
+            )
+
+        started = time.monotonic()
+        cut, slow = asyncio.run(both())
+        assert time.monotonic() - started < 10
+    assert cut.startswith(b"HTTP/1.1 408 ")
+    assert b"connection: close" in cut.lower()
+    error = json.loads(cut.partition(b"\r\n\r\n")[2])["error"]
+    assert "body" in error["message"]
+    assert error.get("type", "invalid_request_error") == "invalid_request_error"
+    assert slow.startswith(b"HTTP/1.1 200 ") or path not in BODIES
+
+
 def nested(depth: int) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "integer"}
     for _ in range(depth):

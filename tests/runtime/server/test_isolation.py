@@ -4,6 +4,8 @@ import asyncio
 import json
 import time
 from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -11,12 +13,14 @@ import openai
 import pytest
 import torch
 
-from lmc.ir.engine.protocol import Generation, Handle, OnDelta, Request
+from lmc.ir.engine.protocol import EngineInfo, Generation, Handle, OnDelta, Request
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.local import load_local_engine
 from tests.runtime.local.checkpoints import make_model, save_checkpoint
 from tests.runtime.server.in_process import Inside, running
 from tests.runtime.server.servers import SECONDS, anthropic_client
+from tests.runtime.server.test_batches import LaterHandle
 
 TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant:"
 PATHS: dict[str, dict[str, Any]] = {
@@ -172,6 +176,47 @@ def test_a_request_or_a_client_has_no_more_than_its_share(server: Inside):
     assert (too_many.status_code, too_many.json()["error"]["param"]) == (400, "prompt")
     assert (more.status_code, more.headers["retry-after"]) == (429, "1")
     assert other.status_code == first.status_code == 200
+
+
+class HeldEngine(ToyEngine):
+    """Runs two generations at once, each until the test ends it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[LaterHandle] = []
+
+    @property
+    def info(self) -> EngineInfo:
+        return replace(super().info, max_running=2)
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        del request, on_delta
+        self.held.append(LaterHandle(Future()))
+        return self.held[-1]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_prompts_of_a_list_wait_no_longer_than_they_do(stream: bool):
+    """The others of the list have their places as soon as one has ended."""
+
+    def counts() -> list[float]:
+        found = httpx2.get(f"{inside.url}/metrics").text.splitlines()
+        return [float(line.split()[1]) for line in found if line.startswith("lmc:num_requests_")]
+
+    engine = HeldEngine()
+    with running(engine) as inside, ThreadPoolExecutor(1) as threads:
+        body = {"model": "model", "prompt": ["x"] * 5, "max_tokens": 2, "stream": stream}
+        asked = threads.submit(httpx2.post, f"{inside.url}/v1/completions", json=body, timeout=SECONDS)
+        while len(engine.held) < 5:
+            time.sleep(0.001)
+        for left in range(5, 0, -1):
+            end = time.monotonic() + SECONDS
+            while counts() != [min(left, 2), max(left - 2, 0)]:
+                assert time.monotonic() < end, counts()
+            engine.held[left - 1].future.set_result(Generation((5,), "x", "length"))
+        assert asked.result().status_code == 200
+        assert counts() == [0, 0]
+        assert inside.model.in_flight == 0
 
 
 @pytest.mark.parametrize(

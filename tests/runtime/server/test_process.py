@@ -83,6 +83,29 @@ def test_tokens_of_a_stream_whose_client_leaves_are_in_the_log(builtin: Served, 
     assert line["cached"] >= prompt - 1
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+def test_tokens_of_a_whole_answer_whose_client_leaves_are_in_the_log(builtin: Served, path: str):
+    def generated() -> int:
+        (line,) = [each for each in builtin.get("/metrics").text.splitlines() if each.startswith("lmc:generation_to")]
+        return int(float(line.split()[1]))
+
+    long = {**LONG, "n": 2, "stream": False}
+    prompts = builtin.post("/v1/chat/completions", {**CHAT, "max_tokens": 0}).json()["usage"]["prompt_tokens"]
+    if path == "/v1/completions":
+        del long["messages"]
+        long["prompt"], prompts = [[9] * 5, [9] * 7], 12
+    known, before = len(builtin.lines), generated()
+    with pytest.raises(httpx2.ReadTimeout):
+        httpx2.post(f"{builtin.url}{path}", json=long, timeout=2)
+    end = time.monotonic() + SECONDS
+    while not (found := [line for line in builtin.lines[known:] if '"status": 499' in line]):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    count = generated() - before
+    assert count > 2
+    assert json.loads(found[0])["tokens"] == prompts + count
+
+
 def test_draining_refuses_new_requests_and_finishes_the_others():
     with served("--model", "builtin", "--drain-seconds", "120") as server:
         began, lines = threading.Event(), list[str]()
@@ -246,7 +269,7 @@ def test_errors_are_described_in_the_form_of_their_protocol(toy: Served):
 
 def test_too_many_requests_are_told_to_come_back():
     with served("--model", "builtin", "--max-waiting", "100") as server:
-        body = {"model": "builtin", "prompt": ["word"] * 200, "max_tokens": 4, "temperature": 0}
+        body = {"model": "builtin", "prompt": ["word"] * 200, "max_tokens": 16, "min_tokens": 16, "temperature": 0}
         began = threading.Barrier(5)
         statuses: list[tuple[int, str | None]] = []
 

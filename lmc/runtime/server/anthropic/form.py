@@ -11,6 +11,7 @@ from lmc.runtime.server.streams import data
 _TYPES: dict[Kind, str] = {
     "invalid": "invalid_request_error",
     "missing": "not_found_error",
+    "slow": "invalid_request_error",
     "too_large": "request_too_large",
     "unauthorized": "authentication_error",
     "forbidden": "permission_error",

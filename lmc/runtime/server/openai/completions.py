@@ -157,7 +157,7 @@ async def completions(request: Request, body: CompletionRequest) -> Response:
             request, _events(request, work, head_of(model, "cmpl", "text_completion")), failed
         )
     answered = await while_connected(request, body.answer(model, lane_of(request)))
-    note_usage(request, answered.found)
+    note_usage(request, answered.found, body.choices)
     return JSONResponse(answered.content)
 
 
@@ -208,7 +208,7 @@ async def _events(request: Request, work: Completing, head: dict[str, Any]) -> A
             yield chunk(index, "", logprobs=logprobs_of(rest, (), offsets[index]))
         yield chunk(index, "", FINISH[content.finish_reason])
     ordered = [found[index] for index in sorted(found)]
-    note_usage(request, ordered)
+    note_usage(request, ordered, count)
     if wants_usage:
         yield data({**head, "choices": [], "usage": _usage(ordered, count)})
     yield DONE

@@ -15,6 +15,7 @@ from lmc.runtime.server.tokens import TokenTexts
 _TYPES: dict[Kind, str] = {
     "invalid": "invalid_request_error",
     "missing": "invalid_request_error",
+    "slow": "invalid_request_error",
     "too_large": "invalid_request_error",
     "unauthorized": "authentication_error",
     "forbidden": "permission_error",
