@@ -264,6 +264,30 @@ def test_the_cache_is_counted_as_part_of_the_prompt(builtin: Served):
     assert warm.prompt_tokens_details.cached_tokens == warm.prompt_tokens - 1
 
 
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_prompt_is_computed_before_it_is_needed(builtin: Served, name: str):
+    client = openai_client(builtin.url)
+    talk: list[Any] = [{"role": "user", "content": f"A prompt of this test alone, {name}: " + "so be it. " * 20}]
+    asked: dict[str, Any] = {"model": builtin.model, "messages": talk, "n": 2}
+    first = client.chat.completions.create(**asked, **{name: 0})
+    assert [(choice.message.content, choice.finish_reason) for choice in first.choices] == [("", "length")] * 2
+    then = client.chat.completions.create(**asked, **{name: 1})
+    for usage, generated in ((first.usage, 0), (then.usage, 2)):
+        assert usage is not None
+        assert usage.completion_tokens == generated
+    assert then.usage is not None
+    assert then.usage.prompt_tokens_details is not None
+    assert then.usage.prompt_tokens_details.cached_tokens == then.usage.prompt_tokens - 1
+    ends: list[str | None] = []
+    options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+    for chunk in client.chat.completions.create(**asked, **{name: 0}, **options):
+        ends += [choice.finish_reason for choice in chunk.choices]
+        usage = chunk.usage
+    assert ends == [None, "length"] * 2
+    assert usage is not None
+    assert (usage.prompt_tokens, usage.completion_tokens) == (then.usage.prompt_tokens, 0)
+
+
 def test_an_empty_text_is_no_constraint(toy: Served):
     for name in ("regex", "ebnf", "json_schema"):
         chat = {"model": "toy", "messages": TALK, "max_tokens": 4, "temperature": 0}
@@ -309,7 +333,7 @@ def test_a_body_that_is_not_read_says_why(content: str, kind: str | None, words:
         ({"temperature": "warm"}, "temperature"),
         ({"top_p": 2}, "top_p"),
         ({"n": 1000}, "n"),
-        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": -1}, "max_tokens"),
         ({"max_tokens": 3, "max_completion_tokens": 3}, "max_tokens"),
         ({"messages": []}, "messages"),
         (
@@ -333,7 +357,7 @@ def test_a_body_that_is_not_read_says_why(content: str, kind: str | None, words:
         ({"stop_token_ids": [99999]}, "stop_token_ids"),
         ({"stop_token_ids": [-1]}, "stop_token_ids"),
         ({"stop_token_ids": [2**70]}, "stop_token_ids"),
-        ({"max_completion_tokens": 0}, "max_completion_tokens"),
+        ({"max_completion_tokens": -1}, "max_completion_tokens"),
         ({"stream_options": {"include_usage": True}}, "stream_options"),
         ({"stop": [""]}, "stop"),
         ({"stop": "x\ud800"}, "stop"),

@@ -14,7 +14,7 @@ from lmc.ir.tokens.tool_text import ChatCall
 from lmc.runtime.server.calls import MOST_TOOLS, OutputFormat, TextPiece, ToolUse
 from lmc.runtime.server.errors import error_of, refused
 from lmc.runtime.server.gate import lane_of, model_of, note_usage
-from lmc.runtime.server.jobs import UNLIMITED, Answered, ClientLane, GenerationJob, seeds_of
+from lmc.runtime.server.jobs import UNLIMITED, Answered, ClientLane, Event, GenerationJob, seeds_of
 from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Sampled, TextPart, check_model
 from lmc.runtime.server.openai.form import FINISH, chat_logprobs, failed, head_of, usage_of
@@ -75,7 +75,7 @@ def turns_of(messages: Sequence[ChatMessage]) -> list[ChatTurn]:
 
 
 class ChatRequest(Sampled):
-    """The body of a chat completion."""
+    """The body of a chat completion. 0 tokens compute the prompt, so that later requests find it in the cache."""
 
     IGNORED: ClassVar[frozenset[str]] = frozenset(
         {
@@ -99,8 +99,8 @@ class ChatRequest(Sampled):
     }
 
     messages: list[ChatMessage] = Field(min_length=1)
-    max_tokens: int | None = Field(default=None, ge=1)
-    max_completion_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=0)
+    max_completion_tokens: int | None = Field(default=None, ge=0)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MOST_LOGPROBS)
     add_generation_prompt: bool | None = None
@@ -112,7 +112,7 @@ class ChatRequest(Sampled):
     async def job(self, model: Model, lane: ClientLane) -> tuple[GenerationJob, OutputFormat]:
         """Return what the engine has to do, and the format of its outputs. Raises ``ApiError``."""
         (prompt,) = await model.prompts_of(self, lane)
-        most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        most = None if self.limit is None else max(self.limit, 1)
         logprobs = (self.top_logprobs or 0) if self.logprobs else None
         sampling = self.sampling(model, most, len(prompt), logprobs)
         seeds = seeds_of(model.seed(self.seed), self.choices)
@@ -120,14 +120,22 @@ class ChatRequest(Sampled):
         return GenerationJob(prompt, sampling, seeds, lane, constraint, "messages"), output
 
     @property
+    def limit(self) -> int | None:
+        """The most tokens of an answer."""
+        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+
+    @property
     def most_tokens(self) -> int:
         """The most tokens of an answer, as a batch plans it."""
-        return self.max_completion_tokens or self.max_tokens or UNLIMITED
+        return UNLIMITED if self.limit is None else self.limit
 
     async def answer(self, model: Model, lane: ClientLane) -> Answered:
         """Return the whole answer. Raises ``ApiError``."""
         job, output = await self.job(model, lane)
-        found = await model.generate(job)
+        if self.limit == 0:
+            found = await model.keep([job.prompt], lane) * len(job.seeds)
+        else:
+            found = await model.generate(job)
         return Answered(
             {
                 **head_of(model, "chatcmpl", "chat.completion"),
@@ -172,7 +180,9 @@ async def chat_completions(request: Request, body: ChatRequest) -> Response:
         job, output = await body.job(model, lane_of(request))
         head = head_of(model, "chatcmpl", "chat.completion.chunk")
         wants_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-        events = _events(request, model, job, output, head, wants_usage=wants_usage)
+        prompts = [job.prompt] * len(job.seeds)
+        arriving = model.computing(prompts, job.lane) if body.limit == 0 else model.stream(job)
+        events = _events(request, model, job, output, head, arriving=arriving, wants_usage=wants_usage)
         return await EventStream.open(request, events, failed)
     answered = await while_connected(request, body.answer(model, lane_of(request)))
     note_usage(request, answered.found)
@@ -212,6 +222,7 @@ async def _events(
     output: OutputFormat,
     head: dict[str, Any],
     *,
+    arriving: AsyncIterator[Event],
     wants_usage: bool,
 ) -> AsyncIterator[bytes]:
     """Yield the chunks of a stream: the role of each choice, its text and calls, its end, and the usage if wanted."""
@@ -227,7 +238,7 @@ async def _events(
     readers = [output.reader() for _ in job.seeds]
     calls = [CallDeltas() for _ in job.seeds]
     found: dict[int, Generation] = {}
-    async for event in model.stream(job):
+    async for event in arriving:
         index, content = event.choice, event.content
         if index not in begun:
             begun.add(index)
