@@ -139,8 +139,8 @@ Piece = TextPiece | CallStart | ArgumentsPiece
 class CallReader:
     """Finds the calls in an output that meets ``outputs``, as it comes.
 
-    White space between a text and a call belongs to neither. The beginning of a call that is cut before its name ends
-    is no text where none is allowed.
+    The text is a part of the output, from ``text_start`` on. White space between it and a call belongs to neither. The
+    beginning of a call that is cut before its name ends is no text where none is allowed.
     """
 
     def __init__(self, syntax: CallSyntax, outputs: Outputs) -> None:
@@ -152,6 +152,7 @@ class CallReader:
         self._at: Literal["start", "text", "answer", "between", "arguments"] = "start"
         self._depth = 0
         self._in_string = self._is_escaped = False
+        self.text_start = 0
 
     @property
     def is_in_call(self) -> bool:
@@ -204,7 +205,8 @@ class CallReader:
         if self._is_anywhere:
             self._at = "text"
         elif syntax.answer and left.startswith(syntax.answer):
-            self._left = left[len(syntax.answer) :]
+            self.text_start = len(syntax.answer)
+            self._left = left[self.text_start :]
             self._at = "answer"
         elif self._may_call and left.startswith(syntax.before) and not syntax.answer.startswith(left):
             self._at = "between"
@@ -288,6 +290,7 @@ class TextReader:
     """Reads an output that is text alone."""
 
     is_in_call = False
+    text_start = 0
 
     def read(self, text: str, *, is_last: bool = False) -> Iterator[Piece]:
         """Yield what more of the output says."""

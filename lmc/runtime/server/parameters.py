@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, model_validator
 
 from lmc.ir.engine.protocol import SamplingParams
 from lmc.runtime.server.errors import ApiError, refused
@@ -72,6 +72,21 @@ def invalid_body(problems: Sequence[Mapping[str, Any]]) -> ApiError:
     if first["type"] == "literal_error":
         message += f", and not {str(first['input'])[:80]!r}"
     return ApiError("invalid", message if name is None else f"{name}: {message}", name)
+
+
+def by_type(meaning: str, default: str | None = None) -> Discriminator:
+    """Return what tells types of JSON objects apart by their ``type``, which begins with a capital in their tags.
+
+    So paths of errors leave out the tags. ``meaning`` is the error of an object of no such type; ``default`` is the
+    type of those without one.
+    """
+
+    def tag(value: Any) -> str | None:
+        kind = cast("dict[str, Any]", value).get("type") if isinstance(value, dict) else getattr(value, "type", None)
+        kind = default if kind is None else kind
+        return kind.capitalize() if isinstance(kind, str) else None
+
+    return Discriminator(tag, custom_error_type="type", custom_error_message=meaning)
 
 
 def _is_alternative(step: str) -> bool:

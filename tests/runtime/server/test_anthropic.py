@@ -88,6 +88,10 @@ def test_a_prompt_is_computed_before_it_is_needed(builtin: Served):
             assert usage["cache_read_input_tokens"] >= tokens - 1
 
 
+def said(block: Any) -> dict[str, Any]:
+    return {"role": "user", "content": [block]}
+
+
 @pytest.mark.parametrize(
     ("parameters", "kind", "word"),
     [
@@ -98,6 +102,21 @@ def test_a_prompt_is_computed_before_it_is_needed(builtin: Served):
         ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, "invalid_request_error", "thinking"),
         ({"messages": [{"role": "system", "content": "x"}]}, "invalid_request_error", "messages"),
         ({"output_config": {"effort": "high"}}, "invalid_request_error", "effort"),
+        ({"messages": [said({"type": "text", "text": 5})]}, "invalid_request_error", "messages.0.content.0.text: "),
+        ({"messages": [said({"type": "text"})]}, "invalid_request_error", "messages.0.content.0.text: "),
+        ({"messages": [said({"text": "x"})]}, "invalid_request_error", "messages.0.content.0: a block"),
+        ({"messages": [said({"type": "image"})]}, "invalid_request_error", "messages.0.content.0: a block"),
+        ({"messages": [said({"type": 5})]}, "invalid_request_error", "messages.0.content.0: a block"),
+        (
+            {"messages": [said({"type": "tool_use", "id": "a", "name": "b", "input": []})]},
+            "invalid_request_error",
+            "messages.0.content.0.input: ",
+        ),
+        (
+            {"messages": [said({"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": 1}]})]},
+            "invalid_request_error",
+            "messages.0.content.0.content.0.text: ",
+        ),
     ],
 )
 def test_errors_have_the_form_of_the_protocol(parameters: dict[str, Any], kind: str, word: str, toy: Served):

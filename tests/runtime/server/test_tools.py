@@ -147,7 +147,8 @@ def test_results_of_calls_are_part_of_the_conversation(client: openai.OpenAI, se
     given: tuple[dict[str, Any], ...] = ({"tools": TOOLS}, {})
     for tools in given:
         found = client.chat.completions.create(model=server.model, messages=talk, max_tokens=5, **tools)
-        assert found.choices[0].message.content is not None
+        assert found.usage is not None
+        assert 1 <= found.usage.completion_tokens <= 5
     with pytest.raises(openai.BadRequestError, match="c3"):
         client.chat.completions.create(
             model=server.model, messages=[*talk, {"role": "tool", "tool_call_id": "c3", "content": "x"}]
@@ -302,6 +303,26 @@ def test_responses_with_tools_may_be_text(client: openai.OpenAI, server: Served)
     with client.responses.stream(**asked, max_output_tokens=9, tool_choice="none") as stream:
         events: list[Any] = list(stream)
     assert events[-1].response.output_text == answer.output_text
+    scored: dict[str, Any] = {**asked, "max_output_tokens": 9, "include": ["message.output_text.logprobs"]}
+    whole: Any = client.responses.create(**scored).output[0]
+    with client.responses.stream(**scored) as stream:
+        events = list(stream)
+    entries = whole.content[0].logprobs
+    streamed = [entry for event in events if event.type == "response.output_text.delta" for entry in event.logprobs]
+    assert [entry.model_dump() for entry in streamed] == [entry.model_dump() for entry in entries]
+    assert "".join(entry.token for entry in entries).endswith(answer.output_text)
+    scores = (
+        client.chat.completions.create(
+            model=server.model, messages=ASK, tools=TOOLS, temperature=0, max_tokens=9, logprobs=True
+        )
+        .choices[0]
+        .logprobs
+    )
+    assert scores is not None
+    same = (scores.content or [])[-len(entries) :]
+    assert [(entry.token, entry.logprob) for entry in entries] == [(entry.token, entry.logprob) for entry in same]
+    called = client.responses.create(**{**scored, "max_output_tokens": 200}, tool_choice="required")
+    assert {item.type for item in called.output} == {"function_call"}
     form: Any = {"format": {"type": "json_schema", "name": "x", "schema": {"enum": ["rain", "sun"]}}}
     formed = client.responses.create(**asked, text=form, tool_choice="none")
     assert json.loads(formed.output_text) in ("rain", "sun")
@@ -527,7 +548,6 @@ def test_a_call_that_is_cut_is_handed_out_as_it_is(
         ({"tools": [{"type": "function", "function": {"name": "x"}}]}, "tools", "name"),
         ({"tools": RESPONSE_TOOLS, "tool_choice": {"type": "function", "name": "x"}}, "tool_choice", "x"),
         ({"tools": RESPONSE_TOOLS, "tool_choice": {"type": "web_search"}}, "tool_choice", "web_search"),
-        ({"tools": RESPONSE_TOOLS, "include": ["message.output_text.logprobs"]}, "include", "tools"),
         ({"tool_choice": "required"}, "tool_choice", "tools"),
         ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "input", "c"),
         ({"input": [{"type": "function_call", "call_id": "c", "name": "x", "arguments": "[]"}]}, "input", "JSON"),

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Tag
 
 from lmc.ir.tokens.tool_text import ChatCall
 from lmc.runtime.server.calls import ToolUse
 from lmc.runtime.server.errors import refused
-from lmc.runtime.server.parameters import Parameters
+from lmc.runtime.server.parameters import Parameters, by_type
 from lmc.runtime.server.prompts import ChatTurn
 
 _STRICT = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -58,7 +58,12 @@ class ToolResultBlock(BaseModel):
         return f"Error: {text_of(self.content or '')}" if self.is_error else text_of(self.content or "")
 
 
-Block = Annotated[TextBlock | ToolUseBlock | ToolResultBlock, Field(discriminator="type")]
+Block = Annotated[
+    Annotated[TextBlock, Tag("Text")]
+    | Annotated[ToolUseBlock, Tag("Tool_use")]
+    | Annotated[ToolResultBlock, Tag("Tool_result")],
+    by_type("a block is a text, a tool_use or a tool_result: images and documents are not served"),
+]
 
 
 class MessageParam(BaseModel):

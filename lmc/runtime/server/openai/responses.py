@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, ConfigDict, Field, Tag, model_validator
 from starlette.responses import JSONResponse, Response
 
 from lmc.ir.engine.protocol import Generation, TokenDelta, TokenLogprob
@@ -30,10 +30,10 @@ from lmc.runtime.server.model import Model
 from lmc.runtime.server.openai.common import Restriction, TextPart, check_model
 from lmc.runtime.server.openai.form import chat_logprobs, form, usage_of
 from lmc.runtime.server.openai.tools import ResponseTool, ResponseToolChoice, call_of, output_format, tool_use
-from lmc.runtime.server.parameters import MOST_LOGPROBS, Parameters, UnsupportedError, sampling_of
+from lmc.runtime.server.parameters import MOST_LOGPROBS, Parameters, UnsupportedError, by_type, sampling_of
 from lmc.runtime.server.prompts import ChatTurn
 from lmc.runtime.server.streams import EventStream, data, while_connected
-from lmc.runtime.server.tokens import TokenTexts
+from lmc.runtime.server.tokens import TextOffsets, TokenTexts
 
 router = APIRouter()
 
@@ -91,21 +91,11 @@ def _text_of(content: str | Sequence[ResponsePart]) -> str:
     return content if isinstance(content, str) else "".join(part.text for part in content)
 
 
-def _type_of(item: Any) -> str | None:
-    """Return the tag of an item. Paths of errors leave out tags, which begin with capitals."""
-    kind = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else getattr(item, "type", None)
-    return "Message" if kind is None else kind.capitalize() if isinstance(kind, str) else None
-
-
 ResponseItem = Annotated[
     Annotated[ResponseMessage, Tag("Message")]
     | Annotated[FunctionCallItem, Tag("Function_call")]
     | Annotated[FunctionOutputItem, Tag("Function_call_output")],
-    Discriminator(
-        _type_of,
-        custom_error_type="item_type",
-        custom_error_message="an item is a message, a function_call or a function_call_output",
-    ),
+    by_type("an item is a message, a function_call or a function_call_output", default="message"),
 ]
 
 
@@ -231,8 +221,6 @@ class ResponsesRequest(Parameters):
         (prompt,) = await model.prompts_of(self, lane)
         if self.top_logprobs and not self.include:
             raise refused("top_logprobs", "it needs message.output_text.logprobs in include")
-        if self.include and self.use.tools:
-            raise refused("include", "with tools, the tokens of a text are not told from those of calls")
         rest = max(model.engine.info.context_length - len(prompt), 1)
         sampling = sampling_of(
             max_tokens=self.max_output_tokens or rest,
@@ -258,10 +246,11 @@ class ResponsesRequest(Parameters):
         """Return the whole answer. Raises ``ApiError``."""
         job, output = await self.job(model, lane)
         (found,) = await model.generate(job)
-        written = _Written(self, model)
-        for piece in output.reader().read(found.text, is_last=True):
-            written.items.add(piece)
-        written.items.end(_status(found), found.logprobs or ())
+        written, reader = _Written(self, model), output.reader()
+        written.items.score(found.logprobs or ())
+        for piece in reader.read(found.text, is_last=True):
+            written.items.add(piece, reader.text_start)
+        written.items.end(_status(found), may_call=output.syntax is not None)
         return Answered(written.ended(found), [found])
 
 
@@ -294,9 +283,16 @@ class _Items:
         self._open: dict[str, Any] | None = None
         self._said: list[str] = []
         self._scored: list[dict[str, Any]] = []
+        self._offsets = TextOffsets(texts)
+        self._unsaid: list[tuple[int, TokenLogprob]] = []
+        self._text_length = 0
 
-    def add(self, piece: Piece, entries: Sequence[TokenLogprob] = ()) -> list[_Event]:
-        """Return the events of some more of the output; ``entries`` are those of a text."""
+    def score(self, entries: Sequence[TokenLogprob]) -> None:
+        """Take in the log-probabilities of tokens, before the pieces that they make."""
+        self._unsaid += [(self._offsets.next(entry.token_id), entry) for entry in entries]
+
+    def add(self, piece: Piece, text_start: int = 0) -> list[_Event]:
+        """Return the events of some more of the output, whose text begins at ``text_start``."""
         match piece:
             case CallStart(name):
                 return self._begin(
@@ -311,16 +307,34 @@ class _Items:
                     if self._is_message
                     else self._begin({"id": new_id("msg_"), "type": "message", "role": "assistant"})
                 )
-                scored = self._logprobs(entries)
-                self._said.append(text)
-                self._scored += scored
-                delta = self._at("response.output_text.delta", content_index=0, delta=text, logprobs=scored)
-                return [*begun, delta] if text or scored else begun
+                self._text_length += len(text)
+                return [*begun, *self._more(text, self._scores(text_start, text_start + self._text_length))]
 
-    def end(self, status: str, entries: Sequence[TokenLogprob] = ()) -> list[_Event]:
-        """Return the events of the end of the output; there is a message at least."""
-        is_text = bool(entries) or not (self.done or self._open)
-        return [*(self.add(TextPiece(""), entries) if is_text else ()), *self._close(status)]
+    def end(self, status: str, *, may_call: bool) -> list[_Event]:
+        """Return the events of the end of the output; there is a message at least.
+
+        Tokens that are left at the end of a message have no text of their own, as the beginning of a character that is
+        cut. Where there is no text, they may be the beginning of a call.
+        """
+        rest = [entry for _, entry in self._unsaid] if self._is_message or not may_call else []
+        events = [] if self.done or self._open else self.add(TextPiece(""))
+        return [*events, *(self._more("", rest) if self._is_message else ()), *self._close(status)]
+
+    def _more(self, text: str, entries: Sequence[TokenLogprob]) -> list[_Event]:
+        """Return the event of some more of the open message, if there is any."""
+        scored = chat_logprobs(entries, self._texts)["content"]
+        self._said.append(text)
+        self._scored += scored
+        delta = self._at("response.output_text.delta", content_index=0, delta=text, logprobs=scored)
+        return [delta] if text or scored else []
+
+    def _scores(self, start: int, end: int) -> list[TokenLogprob]:
+        """Take out the tokens of the text from ``start`` on that begin before ``end``."""
+        unsaid = self._unsaid
+        before = sum(place < start and after <= start for (place, _), (after, _) in itertools.pairwise(unsaid))
+        count = sum(place < end for place, _ in unsaid)
+        self._unsaid = unsaid[count:]
+        return [entry for _, entry in unsaid[before:count]]
 
     @property
     def _is_message(self) -> bool:
@@ -363,9 +377,6 @@ class _Items:
 
     def _part(self, text: str, scored: list[dict[str, Any]]) -> dict[str, Any]:
         return {"type": "output_text", "annotations": [], "text": text, "logprobs": scored}
-
-    def _logprobs(self, entries: Sequence[TokenLogprob]) -> list[dict[str, Any]]:
-        return chat_logprobs(entries, self._texts)["content"]
 
 
 class _Written:
@@ -451,15 +462,16 @@ async def _events(
                 yield written.event(kind, {"response": written.response("in_progress", [])})
         if isinstance(content, TokenDelta):
             sent += len(content.token_ids)
-            entries = content.logprobs or ()
-            for piece in reader.read(content.text) if content.text or not entries else [TextPiece("")]:
-                for each in items.add(piece, entries):
+            items.score(content.logprobs or ())
+            for piece in reader.read(content.text):
+                for each in items.add(piece, reader.text_start):
                     yield written.event(*each)
             continue
+        items.score((content.logprobs or ())[sent:])
         for piece in reader.read("", is_last=True):
-            for each in items.add(piece):
+            for each in items.add(piece, reader.text_start):
                 yield written.event(*each)
-        for each in items.end(_status(content), (content.logprobs or ())[sent:]):
+        for each in items.end(_status(content), may_call=output.syntax is not None):
             yield written.event(*each)
         note_usage(request, [content])
         ended = written.ended(content)
