@@ -107,7 +107,7 @@ class FairQueue:
         self._length += 1
 
     def poorest(self, running: Mapping[LaneKey, int]) -> LaneKey | None:
-        """The lane of the highest priority that waits and runs least, as `running` has it; None if nobody waits."""
+        """The lane of the highest priority that waits and runs least, as `running` has it; None if nothing waits."""
         least: LaneKey | None = None
         for key in self._rings[max(self._rings)] if self._rings else ():
             if key not in running:

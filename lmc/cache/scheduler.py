@@ -141,7 +141,7 @@ class Scheduler:
         self._is_short = self._obstacle == "memory" and bool(self._waiting)
 
     def _give_way(self) -> None:
-        """Where nothing can be admitted, have a lane give up a place to one that runs less than a quarter as many."""
+        """Have a lane give up a place to one that waits and runs less than a quarter as many; nothing where one is free."""
         if not self._is_short and (len(self._running) < self._max_running or not self._waiting):
             return
         running = Counter(map(lane_key, self._running))

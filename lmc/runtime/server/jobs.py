@@ -18,7 +18,7 @@ UNLIMITED = 256
 
 
 Seen = dict[tuple[int, int], Usage | Generation]
-"""What generations have cost so far, or whole ones, by the places of their job and their seed."""
+"""Generations, or the cost of those that have not ended, by the places of their job and their seed."""
 
 
 @dataclass(frozen=True, slots=True)
