@@ -141,7 +141,7 @@ class Scheduler:
         self._is_short = self._obstacle == "memory" and bool(self._waiting)
 
     def _give_way(self) -> None:
-        """Have a lane give up a place to one that waits and runs less than a quarter as many; nothing where one is free."""
+        """Have a lane give up a place to one that runs less than a quarter as many and can have no other."""
         if not self._is_short and (len(self._running) < self._max_running or not self._waiting):
             return
         running = Counter(map(lane_key, self._running))

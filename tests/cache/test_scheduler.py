@@ -209,7 +209,7 @@ def test_a_lane_alone_and_lanes_of_higher_priority_keep_their_places() -> None:
 def test_no_lane_waits_long_beside_one_that_runs_several(
     arrivals: list[tuple[int, int, int]], max_running: int, seed: int
 ) -> None:
-    """Where no place is free, lanes that run nothing get one of a lane that has four, one a step."""
+    """Lanes that run nothing get the places of one that runs four, one a step, if no other is free."""
     simulation = Simulation(1500, 500, max_running, seed)
     left = sorted(range(len(arrivals)), key=lambda number: arrivals[number][0])
     added: list[Sequence] = []
