@@ -167,17 +167,22 @@ def test_a_schedule(lmc, program: str, rows: str) -> None:
     assert lmc("viz", "judge.schedule", "--format", "mermaid").out.startswith("flowchart TD\n")
 
 
-@pytest.mark.parametrize("form", ["json", "mermaid", "dot"])
-def test_notices_are_printed_as_well(lmc, program: str, form: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "keys", "said_of_rows"),
+    [
+        ("json", "aba", "2 rows of one plan; 1 row of 1 other plan is left out: 1"),
+        ("mermaid", "ababa", "3 rows of one plan; 2 rows of 1 other plan are left out: 1, 3"),
+        ("dot", "abbcc", "2 rows of one plan; 3 rows of 2 other plans are left out: 0, 3, 4"),
+    ],
+)
+def test_notices_are_printed_as_well(lmc, program: str, form: str, keys: str, said_of_rows: str) -> None:
     assert Path(program).exists()
     Path("keyed.py").write_text(KEYED)
-    keys = ["a", "b", "a", "b", "a"]
     Path("mixed.jsonl").write_text("".join(json.dumps({"topic": {key: "x"}}) + "\n" for key in keys))
     given = ("keyed.py", "--model", "toy")
     said = lmc("viz", *given, "--input", "mixed.jsonl", "--format", form)
     assert said.code == 0, said.err
-    notice = "note: the batch are the 3 rows of one plan; 2 rows of 1 other plan are left out: 1, 3"
-    assert " ".join(said.err.split()) == notice
+    assert " ".join(said.err.split()) == f"note: the batch has the {said_of_rows}"
     assert "note:" not in said.out
     assert lmc("run", *given, "--input", "mixed.jsonl", "--timeline", "run.json", "-o", "out.jsonl").code == 0
     Path("mixed.jsonl").rename("moved.jsonl")

@@ -465,7 +465,7 @@ def test_of_rows_of_several_plans_the_most_are_shown(folder: Path):
     (folder / "measured_program.py").write_text(SEVERAL)
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     recorded("several", own=rows)
-    notice = "the batch are the 3 rows of one plan; 2 rows of 1 other plan are left out: 0, 3"
+    notice = "the batch has the 3 rows of one plan; 2 rows of 1 other plan are left out: 0, 3"
     for found in (view("several"), view("several", data="rows.jsonl")):
         assert found.timeline is not None
         assert found.plan is not None

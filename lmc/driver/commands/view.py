@@ -216,10 +216,9 @@ def _of_program(
     others = sorted(number for group in groups if group is not shown for number in group.inputs)
     if others:
         named = ", ".join(map(str, others[:_MAX_NAMED])) + (" …" if len(others) > _MAX_NAMED else "")
-        notices.append(
-            f"the batch are the {with_count(len(shown.inputs), 'row')} of one plan; "
-            f"{with_count(len(others), 'row')} of {with_count(len(groups) - 1, 'other plan')} are left out: {named}"
-        )
+        plans = with_count(len(groups) - 1, "other plan")
+        left_out = with_count(len(others), f"row of {plans} is left out", f"rows of {plans} are left out")
+        notices.append(f"the batch has the {with_count(len(shown.inputs), 'row')} of one plan; {left_out}: {named}")
     found = _given(runner.compile(shown.arguments))
     return replace(found, batch=_batch(shown.schedule(room), _calls(found.plan, found.steps[-1].module), room))
 

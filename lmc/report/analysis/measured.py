@@ -78,7 +78,8 @@ def measured_run(
         notices.append("the run was interrupted or has not ended, or its timeline was cut")
     others = sum(each.plan not in (None, plan) for each in requests)
     if others:
-        notices.append(f"{with_count(others, 'request')} of the run had other plans than the one that is shown")
+        had = with_count(others, "request of the run had another plan", "requests of the run had other plans")
+        notices.append(f"{had} than the one that is shown")
     for entries, what in ((requests, "measured request"), (tools, "call of a tool")):
         if len(entries) > most:
             notices.append(f"the first {most:,} of {len(entries):,} entries ({what}) are listed; sums are of all")
