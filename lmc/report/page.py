@@ -54,7 +54,18 @@ class ServedPage:
 def page(view: CompiledView) -> str:
     """Return the page for a view. Its data are the JSON of the view, which has no character that HTML reserves."""
     before, behind, _ = _shell(SAVED)
-    return f"{before.replace('@TITLE@', _escaped(view.program.name))}{to_json(view).rstrip()}{behind}"
+    return f"{before.replace('@TITLE@', _escaped(title_of(view)))}{to_json(view).rstrip()}{behind}"
+
+
+def title_of(view: CompiledView) -> str:
+    """Return the name of a program, or those of two modules that are compared, with their files."""
+    if view.old is None:
+        return view.program.name
+    names = (view.old.program.name, view.program.name)
+    old, new = (stage.name for stage in view.stages)
+    if names[0] == names[1]:
+        return f"{names[0]}: {old} → {new}"
+    return f"{names[0]} ({old}) → {names[1]} ({new})"
 
 
 def live_page(title: str, events: str, index: str | None, file: str) -> ServedPage:

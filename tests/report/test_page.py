@@ -11,8 +11,9 @@ import pytest
 
 from lmc import driver
 from lmc.driver.commands.view import CompiledView, Room
+from lmc.driver.compile.view_data import shown_file
 from lmc.report.model import to_json
-from lmc.report.page import LIVE, SAVED, SCRIPTS, STATIC, page
+from lmc.report.page import LIVE, SAVED, SCRIPTS, STATIC, page, title_of
 from tests.project.layers import REPOSITORY
 from tests.report.programs import compiled_view
 from tests.report.test_safety import HOSTILE, module_of
@@ -89,6 +90,17 @@ def test_a_name_is_the_title(tmp_path: Path) -> None:
     name = "</title><script>x</script>é"
     text = page(view.model_copy(update={"program": view.program.model_copy(update={"name": name})}))
     assert "<title>&lt;/title&gt;&lt;script&gt;x&lt;/script&gt;&#233;</title>" in text
+
+
+def test_the_title_of_a_comparison_names_both_modules(tmp_path: Path) -> None:
+    files = [tmp_path / "old.lmir", tmp_path / "new.lmir"]
+    for file, name in zip(files, ("one", "two"), strict=True):
+        body = "%0 = lm.context : !ctx\n    lm.return %0"
+        file.write_text(f"module @{name} {{\n  func @{name}() {{\n    {body}\n  }}\n}}\n")
+    old, new = (shown_file(str(file)) for file in files)
+    assert title_of(driver.view.compare(str(files[0]), str(files[1]))) == f"one ({old}) → two ({new})"
+    assert title_of(driver.view.compare(str(files[0]), str(files[0]))) == f"one: {old} → {old}"
+    assert title_of(compiled_view("judge")) == "judge"
 
 
 def test_the_page_names_no_other_place() -> None:

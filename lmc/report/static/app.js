@@ -42,7 +42,8 @@ class App {
     const { data } = session;
     const { view } = data;
     const { program, plan, timeline: run, old } = view;
-    byId("title").textContent = program.name;
+    // A page of two modules names both.
+    byId("title").textContent = view.old ? document.title : program.name;
     /** @type {(string | Node)[]} */
     const figures = /** @type {const} */ ([["op", "ops"], ["call", "model_calls"], ["wave", "waves"]]).map(([noun, name]) =>
       old && old.program[name] !== program[name] ? `${number(old.program[name])} → ${counted(program[name], noun)}` : counted(program[name], noun),

@@ -40,7 +40,7 @@ class SelectionPane {
       ...Object.entries(program.host_functions ?? {}).map(([name, effect]) => /** @type {[string, string]} */ ([`tool ${name}`, effect])),
     ];
     /** @type {Node[]} */
-    const found = [make("h3", {}, program.name), facts(rows)];
+    const found = [make("h3", {}, both((one) => one.name)), facts(rows)];
     if (plan) {
       found.push(
         make("h3", {}, "Plan of the batch"),
