@@ -70,10 +70,12 @@ class App {
       if (this.timeline) this.timeline.load(plan, run);
       else this.timeline = new Timeline(session, plan, run);
     }
-    const names = ["graph", "list", "ir", "passes"];
-    if (data.calls.size > 0) names.push("calls");
+    const names = ["graph", "list"];
+    if (data.calls.size > 0 || data.oldCalls.size > 0) names.push("calls");
     if (plan) names.push("heat");
     if (plan || run) names.push("timeline");
+    if (view.stages.some(({ text }) => text?.length)) names.push("ir");
+    if (view.stages.length > 1) names.push("passes");
     if (view.constraints?.length) names.push("constraints");
     this.tabs.offer(names);
   }

@@ -26,6 +26,22 @@ class ProgramData {
     this.ids = new Set(view.stages.flatMap(({ added = [], changed = [] }) => [...added, ...changed].map((node) => node.id)));
     /** @type {State[]} */
     this.states = [];
+    /** The ops that are shown at a stage. @type {Map<number, Map<string, lmc.OpNode>>} */
+    this.shownAt = new Map();
+    /** The fan-out of each of its ops. @type {WeakMap<string[][], Map<string, string[]>>} */
+    this.fanOf = new WeakMap();
+    /** The numbers of the remarks on each op that a stage has. @type {Map<string, number[]>} */
+    this.remarksByOp = new Map();
+    /** The numbers of the other remarks by source and line. @type {Map<string, number[]>} */
+    this.remarksByLine = new Map();
+    for (const [number, { op, place }] of (view.remarks ?? []).entries()) {
+      const isOfOp = op && this.ids.has(op);
+      const name = isOfOp ? op : lineName(place);
+      const index = isOfOp ? this.remarksByOp : this.remarksByLine;
+      const known = index.get(name);
+      if (known === undefined) index.set(name, [number]);
+      else known.push(number);
+    }
   }
 
   /** The index of the last stage. */
@@ -71,10 +87,26 @@ class ProgramData {
     const removed = stage === 0 ? [] : (this.view.stages[stage].removed ?? []);
     const nodes = this.state(stage).nodes;
     if (removed.length === 0) return nodes;
-    const before = this.state(stage - 1).nodes;
-    const all = new Map(nodes);
-    for (const key of removed) all.set(key, /** @type {lmc.OpNode} */ (before.get(key)));
+    let all = this.shownAt.get(stage);
+    if (all === undefined) {
+      const before = this.state(stage - 1).nodes;
+      this.shownAt.set(stage, (all = new Map(nodes)));
+      for (const key of removed) all.set(key, /** @type {lmc.OpNode} */ (before.get(key)));
+    }
     return all;
+  }
+
+  /**
+   * Returns the fan-out that an op is in at a stage.
+   * @param {number} stage
+   * @param {string} key
+   * @returns {string[] | undefined}
+   */
+  fan(stage, key) {
+    const { fans } = this.state(stage);
+    let known = this.fanOf.get(fans);
+    if (known === undefined) this.fanOf.set(fans, (known = new Map(fans.flatMap((fan) => fan.map((each) => [each, fan])))));
+    return known.get(key);
   }
 
   /**
@@ -83,8 +115,10 @@ class ProgramData {
    * @returns {lmc.RemarkView[]}
    */
   remarksOn(node) {
-    if (node === undefined) return [];
-    return (this.view.remarks ?? []).filter(({ op, place }) => (op && this.ids.has(op) ? op === node.id : isAt(place, node.place)));
+    const { remarks = [] } = this.view;
+    if (node === undefined || remarks.length === 0) return [];
+    const atPlace = (this.remarksByLine.get(lineName(node.place)) ?? []).filter((number) => isAt(remarks[number].place, node.place));
+    return [...(this.remarksByOp.get(node.id ?? "") ?? []), ...atPlace].sort((a, b) => a - b).map((number) => remarks[number]);
   }
 
   /**
@@ -142,6 +176,11 @@ function changedText(text, hunks, withRemoved = false) {
   }
   while (at < text.length) found.push({ text: text[at++] });
   return found;
+}
+
+/** @param {lmc.SourceLine | null | undefined} place */
+function lineName(place) {
+  return place ? `${place.source}:${place.line}` : "";
 }
 
 /**

@@ -105,6 +105,15 @@ function counted(count, noun) {
 }
 
 /**
+ * Returns the name of what there may be several of: "view × 3".
+ * @param {string} text
+ * @param {number} count
+ */
+function times(text, count) {
+  return count === 1 ? text : `${text} × ${number(count)}`;
+}
+
+/**
  * Returns a figure; of two modules that are compared, also that of the first: "5 → 7".
  * @param {string} text
  * @param {string | undefined} old
@@ -138,28 +147,45 @@ function announce(text) {
   byId("status").textContent = text;
 }
 
+/** Milliseconds of work after which the page gets its turn: with style, layout and drawing, a frame takes up to 100. */
+const SLICE = 25;
+/** Elements that are there at once: as many as can be in view. */
+const AT_ONCE = 100;
+
 /**
- * Replaces the children by many others without holding the page up: `step` of them in each frame, but at once all down
- * to the end of what is in view, so that a scrolled list stays where it is.
+ * Replaces the children by many others without holding the page up: a slice of them at a time, but at once all down to
+ * the end of what is in view, so that a scrolled list stays where it is. Resolves when all are there.
  * @param {HTMLElement} parent
  * @param {number} count
- * @param {number} step
  * @param {(index: number) => Node} make
- * @param {() => boolean} isCurrent false: something else is shown by now, and the rest is left out
+ * @param {() => boolean} [isCurrent] false: something else is shown by now, and the rest is left out
+ * @returns {Promise<void>}
  */
-function fill(parent, count, step, make, isCurrent) {
+function fill(parent, count, make, isCurrent = () => true) {
   let next = 0;
-  const more = (/** @type {number} */ size) => {
-    if (!isCurrent()) return;
+  const add = (/** @type {number} */ least) => {
+    const until = performance.now() + SLICE;
     const part = document.createDocumentFragment();
-    for (const stop = Math.min(next + size, count); next < stop; next++) part.append(make(next));
+    while (next < count && (next < least || performance.now() < until)) part.append(make(next++));
     parent.append(part);
-    if (next < count) setTimeout(() => more(step));
   };
   const box = parent.closest(".scroll");
   const inView = box?.scrollTop ? (parent.childElementCount * (box.scrollTop + box.clientHeight)) / box.scrollHeight : 0;
   parent.replaceChildren();
-  more(Math.ceil(inView) + step);
+  add(Math.ceil(inView) + AT_ONCE);
+  return new Promise((done) => {
+    const more = () => {
+      if (next === count) done();
+      else {
+        setTimeout(() => {
+          if (!isCurrent()) return;
+          add(next + 1);
+          more();
+        });
+      }
+    };
+    more();
+  });
 }
 
 /**

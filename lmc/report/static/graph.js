@@ -1,10 +1,12 @@
 /** The graph: what is visible of the tree of parts, drawn by cytoscape. */
 
 /** @typedef {{id: string, part: Part, keys: string[], isOpen: boolean}} Visible */
+/** @typedef {{source: string, target: string, kind: "order" | "value" | "context", critical: boolean}} DrawnEdge */
+/** @typedef {{weights: number[], distances: number[]}} Bends */
 
 const MAX_UNFOLDED = 1500;
-/** Elements that are added to the drawing at once: the page must not stand still. */
-const PIECE = 300;
+/** Elements that the drawing takes at once: their style is found together. */
+const PIECE = 20;
 /** Labels are too small below this. */
 const MIN_READABLE = 0.8;
 const ZOOM = 0.9;
@@ -35,6 +37,16 @@ class Graph {
     this.spots = new Map();
     /** @type {Map<string, Points>} */
     this.routes = new Map();
+    /** The bends of edges between these spots. @type {Map<string, Bends | null>} */
+    this.bends = new Map();
+    /** Each element of the drawing, as text. @type {Map<string, string>} */
+    this.elements = new Map();
+    /** The places and sizes of the nodes of the drawing. @type {Map<string, Spot>} */
+    this.placed = new Map();
+    /** Those that a piece of the drawing has changed. @type {any[]} */
+    this.touched = [];
+    /** The elements that are drawn as selected. @type {Set<string>} */
+    this.marked = new Set();
     /** What is drawn, in the order of the program. @type {Map<string, Visible>} */
     this.visible = new Map();
     this.box = byId("graph");
@@ -68,8 +80,8 @@ class Graph {
     session.on(["theme"], () => {
       colours.read();
       this.cy.style(this.style());
-      this.draw();
       if (matchMedia("print").matches) this.print();
+      else this.draw();
     });
     addEventListener("beforeprint", () => this.print());
     addEventListener("afterprint", () => byId("graph-print").replaceChildren());
@@ -78,6 +90,7 @@ class Graph {
   /** Makes the picture of all of the graph that is printed, as wide as the paper: the drawing has the size of the screen. */
   print() {
     if (this.visible.size === 0) return;
+    this.draw({ isWhole: true });
     const options = { full: true, bg: this.colours.variable("back"), maxWidth: MOST_PRINTED, maxHeight: MOST_PRINTED };
     byId("graph-print").replaceChildren(this.cy.renderer().bufferCanvasImage(options));
   }
@@ -262,6 +275,7 @@ class Graph {
     if (turn !== this.turn) return;
     this.spots = spots;
     this.routes = routes;
+    this.bends.clear();
     this.drawn = parts;
     this.draw();
     const before = this.held?.spot;
@@ -274,12 +288,15 @@ class Graph {
     }
     if (!this.isFitted) this.begin();
     if (this.wanted !== undefined) this.bringIntoView(this.wanted);
-    await this.drawing;
+    await this.settled();
     if (turn === this.turn) this.box.dataset.laidOut = String(turn);
   }
 
-  /** Draws what the shown stage has of the parts that are laid out. */
-  draw() {
+  /**
+   * Draws what the shown stage has of the parts that are laid out: in pieces, or all of it at once.
+   * @param {{isWhole?: boolean}} [options]
+   */
+  draw({ isWhole = false } = {}) {
     const { session, spots } = this;
     if (this.drawn !== session.parts) return;
     const shown = session.data.shown(session.stage);
@@ -301,10 +318,14 @@ class Graph {
         for (const key of keys) standsFor.set(key, part.id);
       }
     }
-    const nodes = this.nodeElements(marks);
-    const edges = this.edgeElements(shown, standsFor);
-    this.drawing = this.replace([...nodes, ...edges]);
     this.showSelection();
+    const edges = this.edgesBetween(shown, standsFor);
+    const wanted = new Set(edges.keys());
+    for (const { id, isOpen } of this.visible.values()) {
+      wanted.add(`p:${id}`);
+      if (isOpen) wanted.add(`t:${id}`);
+    }
+    this.drawing = this.replace(wanted, this.elementsOf(marks, shown, edges), isWhole);
     const kinds = new Set([...this.visible.values()].map(({ part, keys }) => this.labels.kindOf(part, shown.get(keys[0]))));
     byId("legend").replaceChildren(...this.colours.legend(kinds));
     this.box.setAttribute(
@@ -316,20 +337,27 @@ class Graph {
   }
 
   /**
+   * Yields what cytoscape draws: the nodes, then the edges.
    * @param {Map<string, Mark>} marks
-   * @returns {any[]}
+   * @param {Map<string, lmc.OpNode>} shown
+   * @param {Map<string, DrawnEdge>} edges
    */
-  nodeElements(marks) {
+  *elementsOf(marks, shown, edges) {
+    yield* this.nodeElements(marks);
+    yield* this.edgeElements(shown, edges);
+  }
+
+  /**
+   * @param {Map<string, Mark>} marks
+   * @returns {Generator<any>}
+   */
+  *nodeElements(marks) {
     const { session, labels, colours } = this;
     const { data, stage } = session;
     const isLast = stage === data.last;
     const largest = colours.largest;
     const shown = data.shown(stage);
-    /** @type {any[]} */
-    const elements = [];
-    let depth = 0;
     for (const { id, part, keys, isOpen } of this.visible.values()) {
-      depth += 1;
       const spot = /** @type {Spot} */ (this.spots.get(id));
       const label = labels.of(part, stage, keys, isOpen);
       const kind = labels.kindOf(part, shown.get(part.kind === "fan" ? keys[0] : part.key));
@@ -344,14 +372,14 @@ class Graph {
       // The title of an open group stands at the left, where few edges come in, and before those.
       const title = isOpen ? labels.width(lines[0], label.font, label.bold) + 8 : 0;
       if (isOpen) {
-        elements.push({
+        yield {
           group: "nodes",
-          data: { id: `t:${id}`, part: id, op: "", label: lines[0], width: title, height: 16, font: label.font, weight: "bold", fill: colour.fill, text: colour.text, line: colour.fill, thick: 0, dash: "solid", depth },
+          data: { id: `t:${id}`, part: id, op: "", label: lines[0], width: title, height: 16, font: label.font, weight: "bold", fill: colour.fill, text: colour.text, line: colour.fill, thick: 0, dash: "solid" },
           position: { x: spot.x - spot.width / 2 + 12 + title / 2, y: spot.y - spot.height / 2 + 12 },
           classes: "title",
-        });
+        };
       }
-      elements.push({
+      yield {
         group: "nodes",
         data: {
           id: `p:${id}`,
@@ -368,27 +396,26 @@ class Graph {
           line: mark ? colours.variable(mark) : critical ? colours.variable("critical") : colour.line,
           thick: mark ? 3 : critical ? 3 : isOpen ? 1 : 1.5,
           dash: mark === "removed" || (!isOpen && part.isGroup) ? "dashed" : "solid",
-          depth,
         },
         position: { x: spot.x, y: spot.y },
         classes: `${isOpen ? "open" : kind} ${mark ?? ""}`,
-      });
+      };
     }
-    return elements;
   }
 
   /**
+   * Returns the edges by the ids of their elements.
    * @param {Map<string, lmc.OpNode>} shown
    * @param {Map<string, string>} standsFor
-   * @returns {any[]}
+   * @returns {Map<string, DrawnEdge>}
    */
-  edgeElements(shown, standsFor) {
+  edgesBetween(shown, standsFor) {
     const { session, visible } = this;
     const isLast = session.stage === session.data.last;
     const rank = { order: 0, value: 1, context: 2 };
     const path = new Map([...session.data.critical].map((key, index) => [key, index]));
     const placeOnPath = (/** @type {string} */ key) => path.get(key) ?? -1;
-    /** @type {Map<string, {source: string, target: string, kind: "order" | "value" | "context", critical: boolean}>} */
+    /** @type {Map<string, DrawnEdge>} */
     const found = new Map();
     for (const node of shown.values()) {
       const target = standsFor.get(node.key);
@@ -399,7 +426,7 @@ class Graph {
         if (source === undefined || source === target) continue;
         if (visible.get(source)?.isOpen && this.holds(source, target)) continue;
         if (visible.get(target)?.isOpen && this.holds(target, source)) continue;
-        const id = `${source}\n${target}`;
+        const id = `e:${source}\n${target}`;
         const isCritical = isLast && placeOnPath(input.key) === latest;
         const known = found.get(id);
         if (known === undefined) found.set(id, { source, target, kind: input.kind, critical: isCritical });
@@ -409,29 +436,40 @@ class Graph {
         }
       }
     }
+    return found;
+  }
+
+  /**
+   * @param {Map<string, lmc.OpNode>} shown
+   * @param {Map<string, DrawnEdge>} edges
+   * @returns {Generator<any>}
+   */
+  *edgeElements(shown, edges) {
+    const { visible } = this;
     /** The edges of each end. @type {Map<string, number>} */
     const degrees = new Map();
-    for (const { source, target } of found.values()) {
+    for (const { source, target } of edges.values()) {
       for (const end of [`${source}>`, `>${target}`]) degrees.set(end, (degrees.get(end) ?? 0) + 1);
     }
-    return [...found].map(([id, { source, target, kind, critical }]) => {
-      const bends = this.bendsOf(source, target);
+    for (const [id, { source, target, kind, critical }] of edges) {
+      let bends = this.bends.get(id);
+      if (bends === undefined) this.bends.set(id, (bends = this.bendsOf(source, target)));
       const end = this.labels.kindOf(/** @type {Visible} */ (visible.get(target)).part, shown.get(/** @type {Visible} */ (visible.get(target)).keys[0]));
       const most = Math.max(degrees.get(`${source}>`) ?? 0, degrees.get(`>${target}`) ?? 0);
       const isFaint = end === "hint" || end === "end" || most > MANY_EDGES;
-      return {
+      yield {
         group: "edges",
-        data: { id: `e:${id}`, source: `p:${source}`, target: `p:${target}`, ...bends },
+        data: { id, source: `p:${source}`, target: `p:${target}`, ...bends },
         classes: `${kind} ${critical ? "critical" : isFaint ? "faint" : ""} ${bends ? "bent" : ""}`,
       };
-    });
+    }
   }
 
   /**
    * Returns the bends of an edge as cytoscape has them: how far along the line from centre to centre, and how far from it.
    * @param {string} source
    * @param {string} target
-   * @returns {{weights: number[], distances: number[]} | null}
+   * @returns {Bends | null}
    */
   bendsOf(source, target) {
     const { byId } = this.session.parts;
@@ -501,34 +539,102 @@ class Graph {
   }
 
   /**
-   * Draws these elements instead of those that are drawn: nodes first, and where there are very many, in pieces.
-   * @param {any[]} elements
+   * Draws these elements instead of those that are drawn. The page must not stand still, so this goes in slices, until
+   * something else is to be drawn.
+   * @param {Set<string>} wanted
+   * @param {Iterable<any>} elements
+   * @param {boolean} isWhole all in one slice
    */
-  async replace(elements) {
-    const { cy } = this;
+  async replace(wanted, elements, isWhole) {
     const picture = ++this.picture;
-    const wanted = new Set(elements.map((element) => element.data.id));
-    /** @type {any[]} */
-    const added = [];
-    cy.batch(() => {
-      cy.elements().filter((/** @type {any} */ element) => !wanted.has(element.id())).remove();
-      for (const element of elements) {
-        const known = cy.getElementById(element.data.id);
-        if (known.empty()) added.push(element);
-        else {
-          known.data(element.data);
-          known.classes(element.classes);
-          if (element.position) known.position(element.position);
-        }
-      }
-      cy.add(added.slice(0, PIECE));
-    });
-    for (let next = PIECE; next < added.length; next += PIECE) {
+    const steps = this.steps(wanted, elements);
+    let isDone = false;
+    const piece = () => {
+      for (let count = 0; count < PIECE && !isDone; count++) isDone = steps.next().done === true;
+    };
+    for (;;) {
+      const until = performance.now() + SLICE;
+      do {
+        this.cy.batch(piece);
+        // Their style is found now, and not that of all slices in one frame.
+        for (const each of this.touched.splice(0)) each.numericStyle("opacity");
+      } while (!isDone && (isWhole || performance.now() < until));
+      if (isDone) return;
       await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
       if (this.picture !== picture) return;
-      cy.batch(() => cy.add(added.slice(next, next + PIECE)));
     }
-    if (added.length > PIECE) this.showSelection();
+  }
+
+  /**
+   * Does the steps of `replace`. No edge is drawn while one of its ends is not yet at its place or of its size.
+   * @param {Set<string>} wanted
+   * @param {Iterable<any>} elements
+   * @returns {Generator<void>}
+   */
+  *steps(wanted, elements) {
+    const { cy, placed } = this;
+    /** @type {Map<string, Spot>} */
+    const moved = new Map();
+    for (const id of this.visible.keys()) {
+      const [before, spot] = [placed.get(id), /** @type {Spot} */ (this.spots.get(id))];
+      const isMoved = before !== undefined && before !== spot;
+      if (isMoved && (before.x !== spot.x || before.y !== spot.y || before.width !== spot.width || before.height !== spot.height)) moved.set(id, spot);
+    }
+    for (const id of [...this.elements.keys()]) {
+      if (!id.startsWith("e:") || (wanted.has(id) && !id.slice(2).split("\n").some((end) => moved.has(end)))) continue;
+      this.remove(id);
+      yield;
+    }
+    for (const [id, spot] of moved) {
+      placed.set(id, spot);
+      cy.getElementById(`p:${id}`).position({ x: spot.x, y: spot.y });
+    }
+    for (const id of [...this.elements.keys()]) {
+      if (wanted.has(id)) continue;
+      this.remove(id);
+      yield;
+    }
+    for (const element of elements) {
+      this.put(element);
+      yield;
+    }
+  }
+
+  /** @param {string} id of an element */
+  remove(id) {
+    this.elements.delete(id);
+    if (id.startsWith("p:")) this.placed.delete(id.slice(2));
+    this.cy.getElementById(id).remove();
+  }
+
+  /** Resolves when all that is to be drawn is. */
+  async settled() {
+    let drawing;
+    do {
+      drawing = this.drawing;
+      await drawing;
+    } while (drawing !== this.drawing);
+  }
+
+  /**
+   * Draws an element, unless it is drawn so.
+   * @param {any} element
+   */
+  put(element) {
+    const { id } = element.data;
+    const text = JSON.stringify(element);
+    if (this.elements.get(id) === text) return;
+    this.elements.set(id, text);
+    if (id.startsWith("p:")) this.placed.set(element.data.part, /** @type {Spot} */ (this.spots.get(element.data.part)));
+    const classes = this.marked.has(id) ? `${element.classes} selected` : element.classes;
+    const known = this.cy.getElementById(id);
+    if (known.empty()) this.touched.push(this.cy.add({ ...element, classes }));
+    else {
+      known.data(element.data);
+      known.classes(classes);
+      if (element.position) known.position(element.position);
+      this.touched.push(known);
+    }
   }
 
   /** Marks the nodes that hold selected ops; if nothing of the selection is in view, moves there. */
@@ -545,11 +651,11 @@ class Graph {
     if (chosen?.isOpen && chosen.keys.some((key) => session.selected.has(key))) ids.push(current);
     else if (ids.length > 0 && !ids.includes(current)) this.chosen = ids[0];
     const wanted = new Set(ids.map((id) => `p:${id}`));
+    const before = this.marked;
+    this.marked = wanted;
     cy.batch(() => {
-      cy.nodes(".selected").forEach((/** @type {any} */ node) => {
-        if (!wanted.has(node.id())) node.removeClass("selected");
-      });
-      for (const id of wanted) cy.getElementById(id).addClass("selected");
+      for (const id of before) if (!wanted.has(id)) cy.getElementById(id).removeClass("selected");
+      for (const id of wanted) if (!before.has(id)) cy.getElementById(id).addClass("selected");
     });
     this.box.dataset.selected = String(wanted.size);
   }
@@ -569,12 +675,15 @@ class Graph {
     const at = [part, ...part.around()].find((each) => this.visible.has(each.id));
     if (at === undefined) return;
     if (at.id === id) this.wanted = undefined;
-    const node = this.cy.getElementById(`p:${at.id}`);
-    const box = node.renderedBoundingBox();
-    const isInside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= this.cy.width() && box.y2 <= this.cy.height();
-    if (isInside && this.cy.zoom() >= MIN_READABLE) return;
-    if (this.cy.zoom() < MIN_READABLE) this.cy.zoom(ZOOM);
-    this.cy.center(node);
+    // The place of the node, which may not be drawn yet.
+    const { cy } = this;
+    const { x, y, width, height } = /** @type {Spot} */ (this.spots.get(at.id));
+    const pan = cy.pan();
+    const [left, top] = [(x - width / 2) * cy.zoom() + pan.x, (y - height / 2) * cy.zoom() + pan.y];
+    const isInside = left >= 0 && top >= 0 && left + width * cy.zoom() <= cy.width() && top + height * cy.zoom() <= cy.height();
+    if (isInside && cy.zoom() >= MIN_READABLE) return;
+    if (cy.zoom() < MIN_READABLE) cy.zoom(ZOOM);
+    cy.pan({ x: cy.width() / 2 - x * cy.zoom(), y: cy.height() / 2 - y * cy.zoom() });
   }
 
   /** @returns {any[]} */
@@ -602,7 +711,7 @@ class Graph {
           "border-style": "data(dash)",
           shape: "round-rectangle",
           "z-index-compare": "manual",
-          "z-index": "data(depth)",
+          "z-index": 2,
           "min-zoomed-font-size": 3,
         },
       },

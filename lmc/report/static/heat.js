@@ -232,7 +232,7 @@ class Heat {
       part.classList.toggle("path", path.has(Number(/** @type {SVGElement} */ (part).dataset.index)));
     }
     const node = plan.prompts[index];
-    const ends = Object.entries(node.ends ?? {}).map(([key, count]) => `${session.nodeOf(key)?.id ?? key} × ${number(count)}`);
+    const ends = Object.entries(node.ends ?? {}).map(([key, count]) => times(session.nodeOf(key)?.id ?? key, count));
     const calls = [...this.callsBelow(index)].map((key) => session.nodeOf(key)?.id ?? key);
     this.detail.replaceChildren(
       facts([

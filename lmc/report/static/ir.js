@@ -61,10 +61,9 @@ class ModuleText {
     for (const line of lines) numbers.push("mark" in line && line.mark === "removed" ? null : next++);
     const turn = ++this.turn;
     const first = Math.min(...keys.keys());
-    fill(
+    const filled = fill(
       this.list,
       lines.length,
-      300,
       (at) => {
         const { text } = lines[at];
         const mark = /** @type {{mark?: string}} */ (lines[at]).mark ?? "";
@@ -87,8 +86,7 @@ class ModuleText {
       },
       () => this.turn === turn,
     );
-    byId("ir-none").hidden = lines.length > 0;
-    setTimeout(() => this.mark(true));
+    void filled.then(() => this.mark(true));
   }
 
   /** @param {boolean} scroll */

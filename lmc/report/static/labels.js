@@ -16,7 +16,12 @@ class Labels {
     this.context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
     /** @type {Map<string, Size>} */
     this.sizes = new Map();
-    session.on(["data"], () => this.sizes.clear());
+    /** Texts in lines, by font and text. @type {Map<string, string[]>} */
+    this.inLines = new Map();
+    session.on(["data"], () => {
+      this.sizes.clear();
+      this.inLines.clear();
+    });
   }
 
   /**
@@ -47,7 +52,7 @@ class Labels {
     const title = this.titleOf(part, stage, keys, node);
     const sign = part.isGroup ? (isOpen ? "▾ " : "▸ ") : "";
     if (isOpen) return { lines: [sign + title], font: 12, bold: true };
-    const lines = this.wrapped(sign + title, font, kind === "call");
+    const lines = [...this.wrapped(sign + title, font, kind === "call")];
     const more = stage === data.last ? this.figureOf(part, keys) : "";
     if (more) lines.push(...this.wrapped(more, font, false));
     return { lines, font, bold: kind === "call" };
@@ -63,7 +68,7 @@ class Labels {
     const { data } = this.session;
     if (part.kind === "op" || part.kind === "region") return node?.label ?? part.key;
     if (part.kind === "arm") return part.region;
-    if (part.kind === "fan" && this.isFan(stage, keys)) return `${node?.label ?? part.key} × ${number(keys.length)}`;
+    if (part.kind === "fan" && this.isFan(stage, keys)) return times(node?.label ?? part.key, keys.length);
     if (part.kind === "prefix" && keys.includes(part.key)) return data.shown(stage).get(part.key)?.label ?? "shared prefix";
     return counted(keys.length, "op");
   }
@@ -74,8 +79,9 @@ class Labels {
    * @param {string[]} keys
    */
   isFan(stage, keys) {
-    const fan = this.session.data.state(stage).fans.find((each) => each.includes(keys[0]));
-    return fan !== undefined && keys.every((key) => fan.includes(key));
+    const { data } = this.session;
+    const fan = data.fan(stage, keys[0]);
+    return fan !== undefined && keys.every((key) => data.fan(stage, key) === fan);
   }
 
   /**
@@ -144,6 +150,18 @@ class Labels {
    * @param {boolean} bold
    */
   wrapped(text, font, bold) {
+    const name = `${font} ${bold} ${text}`;
+    let lines = this.inLines.get(name);
+    if (lines === undefined) this.inLines.set(name, (lines = this.wrap(text, font, bold)));
+    return lines;
+  }
+
+  /**
+   * @param {string} text
+   * @param {number} font
+   * @param {boolean} bold
+   */
+  wrap(text, font, bold) {
     /** @type {string[]} */
     const lines = [];
     let line = "";

@@ -66,10 +66,9 @@ class Outline {
     const focused = rows.some(([part]) => part.id === wanted) ? wanted : undefined;
     this.focused = undefined;
     this.drawn = data;
-    fill(
+    const filled = fill(
       this.list,
       rows.length,
-      200,
       (at) => {
         const [part, level] = rows[at];
         const keys = session.keysOf(part);
@@ -101,7 +100,7 @@ class Outline {
       },
       () => this.turn === turn,
     );
-    setTimeout(() => this.mark());
+    void filled.then(() => this.mark());
   }
 
   /** Marks the selected ops. */

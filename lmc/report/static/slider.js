@@ -5,6 +5,7 @@ class Slider {
   constructor(session) {
     this.session = session;
     this.input = /** @type {HTMLInputElement} */ (byId("slider"));
+    this.turn = 0;
     this.input.addEventListener("input", () => session.show(Number(this.input.value)));
     // The arrow keys move the slider wherever they have no other use.
     document.addEventListener("keydown", (event) => {
@@ -31,11 +32,10 @@ class Slider {
     byId("stage-name").textContent = title;
     byId("stage-size").textContent = `${counted(stage.ops, "op")}, ${counted(stage.calls, "call")}`;
     byId("stage-changes").replaceChildren(...this.counts());
-    byId("stage-remarks").replaceChildren(
-      ...(view.remarks ?? [])
-        .filter((remark) => remark.stage === session.stage)
-        .map((remark) => make("li", { class: remark.kind }, ...remarkContent(session, remark))),
-    );
+    const remarks = (view.remarks ?? []).filter((remark) => remark.stage === session.stage);
+    const turn = ++this.turn;
+    const item = (/** @type {number} */ at) => make("li", { class: remarks[at].kind }, ...remarkContent(session, remarks[at]));
+    void fill(byId("stage-remarks"), remarks.length, item, () => this.turn === turn);
   }
 
   /** @returns {[Mark, string[]][]} */

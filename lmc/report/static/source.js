@@ -7,7 +7,7 @@ class SourcePane {
     this.list = byId("source-lines");
     this.chooser = /** @type {HTMLSelectElement} */ (byId("source-file"));
     this.current = 0;
-    /** The lines of a file that have ops. @type {{index: number, lines: Set<number>} | undefined} */
+    /** The lines of a file that have ops, and the first one. @type {{index: number, lines: Set<number>, first: number} | undefined} */
     this.known = undefined;
     /** The file that is shown. */
     this.file = "";
@@ -77,19 +77,19 @@ class SourcePane {
     const turn = ++this.turn;
     const isCurrent = () => this.turn === turn;
     byId("source-none").hidden = lines.length > 0;
+    let filled;
     if (lines.length === 0) {
       const all = [...new Set([...costs.keys(), ...notes.keys(), ...this.linesWithOps(index)])].sort((a, b) => a - b);
-      fill(this.list, all.length, 400, (at) => this.line(all[at], "", costs.get(all[at]), largest, notes.get(all[at])), isCurrent);
+      filled = fill(this.list, all.length, (at) => this.line(all[at], "", costs.get(all[at]), largest, notes.get(all[at])), isCurrent);
     } else {
-      fill(
+      filled = fill(
         this.list,
         lines.length,
-        400,
         (at) => this.line(first + at, lines[at], costs.get(first + at), largest, notes.get(first + at)),
         isCurrent,
       );
     }
-    setTimeout(() => this.mark(false));
+    void filled.then(() => this.mark(false));
   }
 
   /**
@@ -121,7 +121,7 @@ class SourcePane {
     bar.style.width = cost === undefined || largest === 0 ? "0" : `${Math.max((weight(cost) / largest) * 100, 4)}%`;
     const label = `line ${line}${said ? `: ${said}` : ""}`;
     const mark = hasOps
-      ? make("button", { type: "button", class: "number", tabindex: this.firstLine(line) ? 0 : -1, "aria-label": label }, String(line))
+      ? make("button", { type: "button", class: "number", tabindex: line === this.known?.first ? 0 : -1, "aria-label": label }, String(line))
       : make("span", { class: "number" }, String(line));
     const row = make(
       "div",
@@ -135,13 +135,11 @@ class SourcePane {
 
   /** @param {number} index */
   opLines(index) {
-    if (this.known?.index !== index) this.known = { index, lines: this.linesWithOps(index) };
+    if (this.known?.index !== index) {
+      const lines = this.linesWithOps(index);
+      this.known = { index, lines, first: Math.min(...lines) };
+    }
     return this.known.lines;
-  }
-
-  /** @param {number} line */
-  firstLine(line) {
-    return line === Math.min(...this.opLines(this.current));
   }
 
   /**

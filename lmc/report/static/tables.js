@@ -1,5 +1,8 @@
 /** Tables: sorted by a click on a heading, and copied as tab-separated values. */
 
+/** The longest values of a column, of which the widest gives it its width. */
+const MEASURED = 8;
+
 /**
  * A column: `value` is what it is sorted by and copied, `show` what stands in the cell where that differs. One that is
  * `below` has long texts: they stand in a line of their own below the row, as wide as the window.
@@ -33,15 +36,19 @@ class Table {
     this.columns = [];
     /** @type {Row[]} */
     this.rows = [];
+    /** The rows with the longest values. @type {Set<Row>} */
+    this.longest = new Set();
     /** The title of the column by which the rows are sorted. */
     this.sortedBy = "";
     this.isDescending = false;
     this.isDrawn = false;
     this.title = make("caption");
-    this.heads = make("tr");
-    this.body = make("tbody");
+    this.heads = make("tr", { role: "row" });
+    this.body = make("tbody", { role: "rowgroup" });
     this.turn = 0;
-    this.region = make("div", { class: "scroll", tabindex: 0, role: "region" }, make("table", {}, this.title, make("thead", {}, this.heads), this.body));
+    // The roles: rows are grids for the browser.
+    this.table = make("table", { role: "table" }, this.title, make("thead", { role: "rowgroup" }, this.heads), this.body);
+    this.region = make("div", { class: "scroll", tabindex: 0, role: "region" }, this.table);
     const copy = make("button", { type: "button", onclick: () => this.copy() }, "Copy as TSV");
     byId(`table-${name}`).replaceChildren(make("p", {}, copy), this.region);
     session.on(["data"], () => (this.isDrawn = false));
@@ -59,10 +66,30 @@ class Table {
     this.region.setAttribute("aria-label", caption);
     this.heads.replaceChildren(
       ...this.columns.flatMap((column) =>
-        column.below ? [] : [make("th", { scope: "col" }, make("button", { type: "button", onclick: () => this.sort(column) }, column.title))],
+        column.below ? [] : [make("th", { scope: "col", role: "columnheader" }, make("button", { type: "button", onclick: () => this.sort(column) }, column.title))],
       ),
     );
+    this.longest.clear();
+    for (const { below, value } of this.columns) {
+      if (below) continue;
+      const lengths = rows.map((row) => /** @type {[number, Row]} */ ([String(value(row)).length, row]));
+      for (const [, row] of lengths.sort(([a], [b]) => b - a).slice(0, MEASURED)) this.longest.add(row);
+    }
     this.arrange();
+  }
+
+  /**
+   * Gives the columns their widths: those of the headings and of the longest values. So each row is laid out alone, and
+   * only where it is in view; a table that finds its widths itself is laid out as a whole, again with each slice of rows.
+   */
+  measure() {
+    const heads = /** @type {HTMLElement} */ (this.heads.cloneNode(true));
+    const cells = [...this.longest].map((row) => /** @type {Node} */ (this.rowOf(row).firstChild));
+    const grid = make("tbody", { class: "measured" }, heads, ...cells);
+    grid.style.gridTemplateColumns = `repeat(${heads.childElementCount}, max-content)`;
+    this.table.append(grid);
+    this.table.style.setProperty("--columns", getComputedStyle(grid).gridTemplateColumns);
+    grid.remove();
   }
 
   /** @param {Column<Row>} column */
@@ -88,23 +115,25 @@ class Table {
       if (head.textContent === column?.title) head.setAttribute("aria-sort", this.isDescending ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     }
+    this.measure();
     const turn = ++this.turn;
-    fill(this.body, this.rows.length, 300, (at) => this.rowOf(this.rows[at]), () => this.turn === turn);
+    void fill(this.body, this.rows.length, (at) => this.rowOf(this.rows[at]), () => this.turn === turn);
   }
 
   /** @param {Row} row */
   rowOf(row) {
     const key = this.keysOf(row)[0] ?? null;
     const part = document.createDocumentFragment();
-    const cells = make("tr", { "data-op": key });
+    const cells = make("tr", { role: "row", "data-op": key });
     part.append(cells);
     for (const column of this.columns) {
       const value = column.value(row);
       const shown = column.show?.(row) ?? (typeof value === "number" ? number(value) : value);
-      if (!column.below) cells.append(make("td", { class: typeof value === "number" ? "figure" : null }, shown));
+      if (!column.below) cells.append(make("td", { role: "cell", class: typeof value === "number" ? "figure" : null }, shown));
       else if (value !== "") {
         const text = make("div", {}, make("strong", {}, column.title), ": ", shown);
-        part.append(make("tr", { class: "below" }, make("td", { colspan: this.heads.childElementCount }, text)));
+        cells.className = "above";
+        part.append(make("tr", { role: "row", class: "below" }, make("td", { role: "cell", colspan: this.heads.childElementCount }, text)));
       }
     }
     return part;

@@ -8,10 +8,14 @@ globalThis.probe = {
   },
 
   /** The ops that are drawn. */
-  ops: () => app.graph.cy.nodes().map((node) => node.data("op")).filter(Boolean).sort(),
+  async ops() {
+    await app.graph.settled();
+    return app.graph.cy.nodes().map((node) => node.data("op")).filter(Boolean).sort();
+  },
 
   /** The ops that are drawn as added, changed and removed. */
-  marked() {
+  async marked() {
+    await app.graph.settled();
     const marks = ["added", "changed", "removed"];
     const of = (mark) => app.graph.cy.nodes(`.${mark}`).map((node) => node.data("op")).filter(Boolean).sort();
     return Object.fromEntries(marks.map((mark) => [mark, of(mark)]));
@@ -23,6 +27,55 @@ globalThis.probe = {
     const isInView = ({ x1, x2, y1, y2 }) => x1 >= 0 && y1 >= 0 && x2 <= cy.width() && y2 <= cy.height();
     const nodes = cy.nodes(".call").filter((node) => !node.hasClass("open") && isInView(node.renderedBoundingBox()));
     return cy.zoom() < 0.8 ? 0 : nodes.length;
+  },
+
+  /** Lets a slice of work end with its first piece, or last as long as it does. */
+  now: performance.now.bind(performance),
+  hurry(isFast) {
+    let time = probe.now();
+    performance.now = isFast ? () => (time += 1e6) : probe.now;
+  },
+
+  /** All that is drawn, in words. */
+  picture: () =>
+    Object.fromEntries(
+      app.graph.cy.elements().map((one) => [one.id(), JSON.stringify([one.data(), one.isNode() ? one.position() : 0, one.classes().filter(Boolean).sort()])]),
+    ),
+
+  /** Moves the slider through positions at once, in slices; returns what changes in the first one, and in all. */
+  async slide(stages) {
+    const { graph, session } = app;
+    const touched = new Set();
+    const note = (event) => touched.add(event.target.id());
+    graph.cy.on("data add remove", note);
+    probe.hurry(true);
+    for (const stage of stages) session.show(stage);
+    const first = touched.size;
+    await graph.settled();
+    probe.hurry(false);
+    graph.cy.off("data add remove", note);
+    return { first, all: touched.size, picture: probe.picture() };
+  },
+
+  /** Draws all of the graph anew, at once. */
+  redraw() {
+    app.graph.cy.elements().remove();
+    app.graph.elements.clear();
+    app.graph.placed.clear();
+    app.graph.draw({ isWhole: true });
+    return probe.picture();
+  },
+
+  /** The rows whose cells do not stand below the headings of their columns, of those that are in view. */
+  crooked(name) {
+    const box = document.querySelector(`#table-${name} .scroll`);
+    const heads = [...box.querySelectorAll("th")].map((head) => head.getBoundingClientRect());
+    const bottom = box.getBoundingClientRect().bottom;
+    const rows = [...box.querySelectorAll("tbody tr:not(.below)")].filter((row) => row.getBoundingClientRect().top < bottom);
+    return rows.filter((row) => [...row.cells].some((cell, at) => {
+      const { left, right } = cell.getBoundingClientRect();
+      return Math.abs(left - heads[at].left) > 0.5 || Math.abs(right - heads[at].right) > 0.5 || cell.scrollWidth > cell.clientWidth + 1;
+    })).map((row) => row.innerText);
   },
 
   /** The words of the folded nodes that hold model calls. */

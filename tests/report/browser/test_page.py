@@ -723,7 +723,7 @@ def test_a_run_without_its_program(show: Show, tmp_path: Path) -> None:
     overview = page.locator("#selection").inner_text()
     for figure in (run.request_count, run.prompt, run.cached, run.output, run.steps.steps if run.steps else 0):
         assert f"{figure:,}" in overview
-    assert tabs_of(page) == ["graph", "list", "calls", "timeline", "ir", "passes"]
+    assert tabs_of(page) == ["graph", "list", "calls", "timeline"]
     for tab in tabs_of(page):
         page.click(f"#tab-{tab}")
         assert page.locator(f"#panel-{tab}").is_visible()
@@ -758,6 +758,16 @@ def test_rows_of_low_lanes_have_their_names(show: Show, tmp_path: Path) -> None:
     page = show(view.model_copy(update={"plan": None}))
     page.click("#tab-timeline")
     assert "not compared" in page.locator("#timeline-detail").inner_text()
+
+
+def test_a_schedule_has_the_tabs_of_its_data(show: Show, tmp_path: Path) -> None:
+    """It holds no text of a module and no pass, and the page offers neither."""
+    file = tmp_path / "judge.schedule"
+    file.write_text("".join(driver.schedule.schedule_lines(Case.of("judge", tmp_path).schedule())))
+    page = show(driver.view.run(str(file), {}, [], room=ROOM))
+    assert tabs_of(page) == ["graph", "list", "calls", "heat", "timeline"]
+    detail = page.evaluate("() => { app.tabs.show('heat'); app.heat.describe(0); return app.heat.detail.textContent; }")
+    assert " × 1" not in detail
 
 
 def test_generated_evicted_and_recomputed_tokens_are_marked(show: Show, tmp_path: Path) -> None:
@@ -826,6 +836,7 @@ def test_sizes(shape: str, count: int, show: Show, tmp_path: Path) -> None:
     assert all("call" in text or "gen" in text for text in hidden)
     page.focus("#slider")
     page.keyboard.press("Home")
+    page.evaluate("app.graph.settled()")
     assert page.evaluate("app.graph.cy.nodes('.prefix').length") == 0
     page.keyboard.press("End")
     last = view.calls[-1]
@@ -842,6 +853,66 @@ def test_sizes(shape: str, count: int, show: Show, tmp_path: Path) -> None:
     assert drawn >= min(len(view.calls), 500)
     for tab in tabs_of(page):
         page.click(f"#tab-{tab}")
+
+
+def test_the_drawing_goes_in_slices(show: Show, tmp_path: Path) -> None:
+    """What stays as it is is left alone, the last position of the slider wins, and all is drawn as if at once."""
+    view = chain(200, tmp_path)
+    page = show(view)
+    page.evaluate(UNFOLD)
+    page.evaluate("(key) => app.session.select([key])", view.calls[-1].key)
+    whole = page.evaluate("probe.picture()")
+    last = len(view.stages) - 1
+    assert page.evaluate("probe.slide", [last - 1, last])["all"] <= 20  # of the first piece of the one before
+    for stage in (0, *range(1, last, 3), last):
+        found = page.evaluate("probe.slide", [last if stage == 0 else 0, stage])
+        assert found["first"] <= 40
+        assert found["picture"] == page.evaluate("probe.redraw()"), view.stages[stage].name
+    assert whole == page.evaluate("probe.picture()")
+    assert sum("selected" in each for each in whole.values()) == 1
+    changed = {node.key for stage in view.stages[1:] for node in (*stage.added, *stage.changed)}
+    assert len(changed) > 40
+
+
+def test_a_long_table_goes_in_slices(show: Show, tmp_path: Path) -> None:
+    """Sorted, copied, by keyboard and in print it has all rows; each is laid out alone, below the same headings."""
+    view = chain(600, tmp_path)
+    page = show(view)
+    page.evaluate("probe.hurry(true)")
+    page.evaluate("document.getElementById('tab-calls').click()")
+    rows = "#panel-calls tbody tr:not(.below)"
+    first = page.evaluate(
+        "() => { app.tables[0].sort(app.tables[0].columns[0]); return app.tables[0].body.rows.length; }"
+    )
+    assert 100 <= first < 300
+    page.wait_for_function("(rows) => document.querySelectorAll(rows).length === 300", arg=rows)
+    page.evaluate("probe.hurry(false)")
+    names = page.eval_on_selector_all(rows, "(all) => all.map((row) => row.cells[0].textContent)")
+    assert names == sorted(call.id for call in view.calls)
+    page.click("#panel-calls th button:has-text('prompt tokens')")
+    page.wait_for_function("(rows) => document.querySelectorAll(rows).length === 300", arg=rows)
+    assert page.evaluate("probe.crooked('calls')") == []
+    page.click("#panel-calls button:has-text('Copy as TSV')")
+    page.evaluate("probe.addPaste()")
+    page.keyboard.press("Control+v")
+    tokens = [line.split("\t")[2] for line in page.input_value("#paste").splitlines()]
+    prompts = sorted((call.prompt.known for call in view.calls), reverse=True)
+    assert tokens == ["prompt tokens", *map(str, prompts)]
+    page.evaluate("document.getElementById('paste').remove()")
+    page.focus(f"{rows} >> nth=0 >> button >> nth=0")
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    page.locator(f"{rows} >> nth=299 >> button >> nth=0").focus()
+    page.keyboard.press("Enter")
+    last = page.evaluate("document.activeElement.closest('tr')?.dataset.op")
+    assert page.evaluate("[...app.session.selected]") == [last]
+    skipped = (
+        "(all) => all.filter((row) => !row.cells[0].firstChild.checkVisibility({contentVisibilityAuto: true})).length"
+    )
+    assert page.eval_on_selector_all(rows, skipped) > 200
+    page.emulate_media(media="print")
+    assert page.eval_on_selector_all(rows, skipped) == 0
+    assert page.locator("#panel-calls th button >> text=prompt tokens").is_visible()
 
 
 def test_a_long_chain(show: Show, tmp_path: Path) -> None:
@@ -933,6 +1004,9 @@ def test_a_comparison(show: Show, tmp_path: Path) -> None:
     page.evaluate(UNFOLD)
     assert page.evaluate("probe.marked()")["added"] == sorted(node.key for node in view.stages[1].added)
     assert "saved" not in page.locator("#selection").inner_text()
+    names = [stage.name for stage in view.stages]
+    assert page.locator("h1").inner_text() == page.title() == f"{new.name}: {names[0]} → {names[1]}"
+    assert names[0].endswith("old.lmir")
     page.click("#tab-ir")
     page.wait_for_selector("#ir-lines .line.added")
 
