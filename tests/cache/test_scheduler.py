@@ -4,6 +4,7 @@ import os
 import random
 import time
 from collections import Counter
+from collections.abc import Hashable
 from typing import Any
 
 import pytest
@@ -213,7 +214,7 @@ def test_no_lane_waits_long_beside_one_that_runs_several(
     simulation = Simulation(1500, 500, max_running, seed)
     left = sorted(range(len(arrivals)), key=lambda number: arrivals[number][0])
     added: list[Sequence] = []
-    patience: Counter[int] = Counter()
+    patience: Counter[Hashable] = Counter()
     step = 0
     while left or simulation.scheduler.has_work:
         while left and arrivals[left[0]][0] <= step:

@@ -120,7 +120,8 @@ async def _answer_http(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         return answer(request.url.path, ApiError("missing", f"there is no {request.method} {request.url.path}"))
     if error.status_code == 405:
-        return answer(request.url.path, ApiError("invalid", f"{request.url.path} takes no {request.method}"), 405)
+        refusal = ApiError("invalid", f"{request.url.path} takes no {request.method}", headers=error.headers or {})
+        return answer(request.url.path, refusal, 405)
     return answer(request.url.path, ApiError("invalid", str(error.detail)))
 
 

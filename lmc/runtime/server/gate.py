@@ -163,6 +163,8 @@ class Gate:
             token = _token(headers)
             if token is None or not hmac.compare_digest(_digest(token), self._key):
                 raise ApiError("unauthorized", "the API key is missing or wrong", code="invalid_api_key")
+        if headers.get("content-encoding", "identity") != "identity":
+            raise ApiError("invalid", "a body is taken as it is, without a Content-Encoding")
         length = headers.get("content-length", "")
         if length.isdigit() and int(length) > self._most(scope):
             raise too_large(self._most(scope))

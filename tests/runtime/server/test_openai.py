@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import gzip
 import json
 from typing import Any
 
@@ -268,10 +269,11 @@ def test_the_cache_is_counted_as_part_of_the_prompt(builtin: Served):
 def test_a_prompt_is_computed_before_it_is_needed(builtin: Served, name: str):
     client = openai_client(builtin.url)
     talk: list[Any] = [{"role": "user", "content": f"A prompt of this test alone, {name}: " + "so be it. " * 20}]
-    asked: dict[str, Any] = {"model": builtin.model, "messages": talk, "n": 2}
-    first = client.chat.completions.create(**asked, **{name: 0})
+    asked: dict[str, Any] = {"model": builtin.model, "messages": talk, "n": 2, name: 0}
+    first = client.chat.completions.create(**asked)
     assert [(choice.message.content, choice.finish_reason) for choice in first.choices] == [("", "length")] * 2
-    then = client.chat.completions.create(**asked, **{name: 1})
+    once: dict[str, Any] = {**asked, name: 1}
+    then = client.chat.completions.create(**once)
     for usage, generated in ((first.usage, 0), (then.usage, 2)):
         assert usage is not None
         assert usage.completion_tokens == generated
@@ -280,7 +282,7 @@ def test_a_prompt_is_computed_before_it_is_needed(builtin: Served, name: str):
     assert then.usage.prompt_tokens_details.cached_tokens == then.usage.prompt_tokens - 1
     ends: list[str | None] = []
     options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
-    for chunk in client.chat.completions.create(**asked, **{name: 0}, **options):
+    for chunk in client.chat.completions.create(**asked, **options):
         ends += [choice.finish_reason for choice in chunk.choices]
         usage = chunk.usage
     assert ends == [None, "length"] * 2
@@ -322,6 +324,16 @@ def test_a_body_that_is_not_read_says_why(content: str, kind: str | None, words:
     answer = posted(toy, content, kind)
     assert answer.status_code == 400
     assert words in answer.json()["error"]["message"]
+
+
+def test_a_method_or_an_encoding_that_is_not_taken_is_named(toy: Served):
+    for path in ("/v1/chat/completions", "/v1/messages", "/generate"):
+        answer = httpx2.put(f"{toy.url}{path}", json={})
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+        headers = {"content-type": "application/json", "content-encoding": "gzip"}
+        answer = httpx2.post(f"{toy.url}{path}", content=gzip.compress(b"{}"), headers=headers)
+        assert answer.status_code == 400
+        assert "Content-Encoding" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

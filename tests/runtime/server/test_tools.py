@@ -321,7 +321,8 @@ def test_responses_with_tools_may_be_text(client: openai.OpenAI, server: Served)
     assert scores is not None
     same = (scores.content or [])[-len(entries) :]
     assert [(entry.token, entry.logprob) for entry in entries] == [(entry.token, entry.logprob) for entry in same]
-    called = client.responses.create(**{**scored, "max_output_tokens": 200}, tool_choice="required")
+    forced: dict[str, Any] = {**scored, "max_output_tokens": 200, "tool_choice": "required"}
+    called = client.responses.create(**forced)
     assert {item.type for item in called.output} == {"function_call"}
     form: Any = {"format": {"type": "json_schema", "name": "x", "schema": {"enum": ["rain", "sun"]}}}
     formed = client.responses.create(**asked, text=form, tool_choice="none")
