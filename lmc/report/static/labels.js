@@ -70,7 +70,9 @@ class Labels {
     if (part.kind === "arm") return part.region;
     if (part.kind === "fan" && this.isFan(stage, keys)) return times(node?.label ?? part.key, keys.length);
     if (part.kind === "prefix" && keys.includes(part.key)) return data.shown(stage).get(part.key)?.label ?? "shared prefix";
-    return counted(keys.length, "op");
+    // A group of which the stage has one op alone.
+    const only = keys.length === 1 ? data.shown(stage).get(keys[0]) : undefined;
+    return only?.label ?? counted(keys.length, "op");
   }
 
   /**

@@ -336,12 +336,14 @@ class Parts {
   }
 
   /**
-   * Returns the groups that are open at first: as many as stay readable. A fan-out stays one node.
+   * Returns the groups that are open at first: as many as stay readable. A fan-out stays one node, and so does a region
+   * that holds nothing but its end: side by side with the others, it would make the graph wider.
    * @returns {Set<string>}
    */
   openAtFirst() {
     return this.opened(MAX_NODES, (part) => {
       if (part.kind === "run") return this.calling.has(part);
+      if (part.kind === "arm" && part.children.length === 1) return false;
       return part.kind !== "fan" && [part, ...part.around()].filter(({ kind }) => kind === "region").length <= MAX_DEPTH;
     });
   }

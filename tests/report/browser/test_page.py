@@ -855,6 +855,24 @@ def test_sizes(shape: str, count: int, show: Show, tmp_path: Path) -> None:
         page.click(f"#tab-{tab}")
 
 
+def test_empty_regions_are_folded_at_first(show: Show, tmp_path: Path) -> None:
+    """They make a graph of nested regions wider, and hold nothing to see; *Unfold all* opens them."""
+    page = show(nested(12, tmp_path))
+    arms = "[...app.graph.visible.values()].filter(({part}) => part.kind === 'arm' && part.children.length === 1)"
+    assert page.evaluate(f"{arms}.map(({{isOpen}}) => isOpen)") == [False, False]
+    assert page.evaluate("(app.graph.fit(), app.graph.cy.zoom())") > 0.55
+    page.evaluate(UNFOLD)
+    assert page.evaluate(f"{arms}.length") > 6
+    assert page.evaluate(f"{arms}.every(({{isOpen}}) => isOpen)")
+
+
+def test_no_group_is_called_one_op(show: Show, tmp_path: Path) -> None:
+    """Of a fan-out whose other ops a pass removed, the last one has its name."""
+    page = show(view_of("tree_of_thought", tmp_path))
+    words = page.evaluate("app.graph.cy.nodes().map((node) => node.data('label'))")
+    assert not [label for label in words if label.endswith("▸ 1 op")]
+
+
 def test_the_drawing_goes_in_slices(show: Show, tmp_path: Path) -> None:
     """What stays as it is is left alone, the last position of the slider wins, and all is drawn as if at once."""
     view = chain(200, tmp_path)
@@ -911,7 +929,7 @@ def test_a_long_table_goes_in_slices(show: Show, tmp_path: Path) -> None:
     )
     assert page.eval_on_selector_all(rows, skipped) > 200
     page.emulate_media(media="print")
-    assert page.eval_on_selector_all(rows, skipped) == 0
+    page.wait_for_function(f"(rows) => ({skipped})([...document.querySelectorAll(rows)]) === 0", arg=rows)
     assert page.locator("#panel-calls th button >> text=prompt tokens").is_visible()
 
 
