@@ -303,20 +303,24 @@ def test_a_batch_that_is_cancelled_keeps_what_is_finished(builtin: Served):
 
 
 class CountingEngine(ToyEngine):
-    """Answers a little later, and counts what runs at once."""
+    """Answers a little later, the first ones when ``least`` run at once, and counts what does."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: int) -> None:
         super().__init__()
         self.running = self.most = 0
-        self._counting = threading.Lock()
+        self._least = least
+        self._counting = threading.Condition()
         self._pool = ThreadPoolExecutor(400)
 
     def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
         with self._counting:
             self.running += 1
             self.most = max(self.most, self.running)
+            self._counting.notify_all()
 
         def later() -> Generation:
+            with self._counting:
+                self._counting.wait_for(lambda: self.most >= self._least, 10)
             time.sleep(0.02)
             with self._counting:
                 self.running -= 1
@@ -337,13 +341,13 @@ class LaterHandle:
 def test_generations_of_a_batch_are_bounded_not_lines(n: int, prompts: int):
     body: dict[str, Any] = {"model": "model", "prompt": ["x"] * prompts, "max_tokens": 2, "n": n}
     lines = [line_of(str(number), body, "/v1/completions") for number in range(40 if n == 128 else 100)]
-    with running(CountingEngine()) as inside:
+    at_once = n * prompts
+    with running(CountingEngine(max(at_once, 32))) as inside:
         client = openai_client(inside.url)
         made = client.batches.create(
             completion_window="24h", endpoint="/v1/completions", input_file_id=upload(client, lines)
         )
         assert ended(client, made.id).status == "completed"
-        at_once = n * prompts
         assert inside.engine.most <= max(at_once, 64)
         assert inside.engine.most >= max(at_once, 32)
 
