@@ -82,7 +82,7 @@ clean:
 
 .venv/.installed-dev: .venv/.installed-local
 	@echo "Installing the development tools into .venv: about 0.15 GB to download."
-	$(INSTALL) '.[local,server,dev]'
+	$(INSTALL) '.[local,server,api,dev]'
 	@touch $@
 
 .venv/.installed-docs: pyproject.toml constraints.txt | .venv/bin/python

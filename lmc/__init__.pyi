@@ -1,6 +1,7 @@
 # The public names of lmc. `import lmc` loads the module of each on its first use.
 from .driver.compile.compiled import Compiled as Compiled
 from .driver.targets.engines import close as close, engines as engines
+from .driver.targets.hosted import remote as remote
 from .driver.run.result import Result as Result
 from .driver.runner import BatchInterruptedError as BatchInterruptedError
 from .driver.run.stream import AsyncStream as AsyncStream, Stream as Stream

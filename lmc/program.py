@@ -18,7 +18,7 @@ from lmc.ir.engine.forks import at_work, is_at_work
 from lmc.ir.errors import InputError
 
 if TYPE_CHECKING:  # loaded when a program first runs
-    from lmc.driver import AsyncStream, Compiled, ProfileOption, Result, Runner, Stream, Variants
+    from lmc.driver import AsyncStream, Compiled, ProfileOption, RemoteTarget, Result, Runner, Stream, Variants
     from lmc.frontend.language.state import State
 
 P = ParamSpec("P", default=...)
@@ -72,7 +72,7 @@ class Program(JittedFunction, Generic[P, R]):
 
     def on(
         self,
-        target: str | None = None,
+        target: str | RemoteTarget | None = None,
         *,
         dtype: Literal["float32", "bfloat16"] | None = None,
         kv_tokens: int | Literal["auto"] | None = None,
@@ -307,7 +307,7 @@ def jit(function: Callable[..., R], /) -> Program[..., R]: ...
 @overload
 def jit(
     *,
-    target: str | None = None,
+    target: str | RemoteTarget | None = None,
     dtype: Literal["float32", "bfloat16"] | None = None,
     kv_tokens: int | Literal["auto"] | None = None,
     deterministic: bool | None = None,

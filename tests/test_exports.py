@@ -38,6 +38,7 @@ NAMES = {
     "map",
     "message",
     "race",
+    "remote",
     "section",
     "select",
     "system",
@@ -62,7 +63,8 @@ def test_a_program_has_the_promised_methods_and_a_result_the_promised_fields():
     assert all(callable(getattr(lmc.Program, name)) for name in methods)
     fields = {"value", "variables", "text", "usage", "profile", "error"}
     assert fields <= {*lmc.Result.__dataclass_fields__, *vars(lmc.Result)}
-    assert {"prompt_tokens", "cached_tokens", "generated_tokens", "calls"} == set(lmc.Usage.__dataclass_fields__)
+    counts = {"prompt_tokens", "cached_tokens", "generated_tokens", "calls", "cache_written_tokens", "reasoning_tokens"}
+    assert counts == set(lmc.Usage.__dataclass_fields__)
     assert {"module", "plan", "remarks", "breaks"} <= set(lmc.Compiled.__dataclass_fields__)
 
 

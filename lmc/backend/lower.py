@@ -7,12 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmc.backend.plan import Body, Instruction, Parameter, Plan, defined_values
+from lmc.grammar.provider_schema import form_of
+from lmc.grammar.sharing import source_of
+from lmc.ir.analysis.open_turns import OpenTurn, open_turns
 from lmc.ir.analysis.ordering import Objects, objects_of, waits_of
-from lmc.ir.core import Block, Op, Value, walk
+from lmc.ir.core import Block, Constraint, Op, Value, walk
 from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
+from lmc.ir.engine.capabilities import OWN
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import LoweringError
+from lmc.ir.errors import ConstraintError
 from lmc.ir.module import Module
+from lmc.ir.semantics.constraint_runtime import refused
+from lmc.ir.semantics.requirements import check_op
 
 
 def lower(module: Module, target: Target) -> Plan:
@@ -21,8 +27,7 @@ def lower(module: Module, target: Target) -> Plan:
     Raises ``LoweringError`` (user line, cause, remedy) where the module asks for what ``target`` can't do.
     """
     block = module.main.body
-    for op in walk((block,)):
-        _refuse(op, module, target)
+    _check_needs(module, target)
     slots = {value: Value(str(index), value.type) for index, value in enumerate(defined_values(block))}
     return Plan(
         name=module.name,
@@ -34,17 +39,30 @@ def lower(module: Module, target: Target) -> Plan:
     )
 
 
-def _refuse(op: Op, module: Module, target: Target) -> None:
-    if not isinstance(op, SamplingOp) or target.supports_constraints:
+def _check_needs(module: Module, target: Target) -> None:
+    """Raise ``LoweringError`` or ``ConstraintError`` for the first op that asks for something the target can't do."""
+    if target.capabilities == OWN:
         return
-    kind = next((entry.kind for entry in module.constraints if entry.name == op.constraint), op.definition_kind)
-    if kind is not None:
-        raise LoweringError(
-            f"generation {op.id!r} has a constraint ({kind}), which target {target.spec!r} does not enforce",
-            remedy="leave out regex, choices, schema and dtype and check the text in the program; "
-            "to pick one of a few texts, use select",
-            location=op.location,
-        )
+    block, symbols = module.main.body, {entry.name: entry for entry in module.constraints}
+    ends = open_turns(block)
+    for op in walk((block,)):
+        if isinstance(op, SamplingOp | SelectOp):
+            # The first turn in an order that is always the same: there may be one for each way through the program.
+            for turn in sorted(ends.get(op.context, ()), key=repr) or (OpenTurn(is_chat=True),):
+                check_op(op, turn, target.capabilities, target.spec)
+            if isinstance(op, SamplingOp) and op.constraint is not None:
+                _check_form(op, symbols[op.constraint], target)
+
+
+def _check_form(op: SamplingOp, symbol: Constraint, target: Target) -> None:
+    """Raise ``ConstraintError`` for a constraint that the provider can't enforce as it is meant."""
+    if target.capabilities.structured != "schema":
+        return
+    try:
+        source = source_of(symbol.kind, symbol.text, symbol.whitespace)
+        form_of(source, target.capabilities.schema_keywords, target.spec)
+    except ConstraintError as error:
+        raise refused(error, op) from error
 
 
 def _block_over_slots(block: Block, slots: Mapping[Value, Value]) -> Block:

@@ -15,7 +15,10 @@ from lmc import driver
 if TYPE_CHECKING:
     from rich.console import Console
 
-MODELS = "builtin, toy, the path of a model folder, or hf:ORG/NAME"
+MODELS = (
+    "builtin, toy, the path of a model folder, hf:ORG/NAME, openai:MODEL, anthropic:MODEL, server:URL[#MODEL] "
+    "or a name of [tool.lmc.targets]"
+)
 
 
 def prints_to_stderr() -> AbstractContextManager[object]:
@@ -160,8 +163,8 @@ def cannot_write(path: str, error: OSError) -> driver.UsageError:
 
 
 def target_spec(model: str | None) -> str | None:
-    """Return the target of ``--model``: a path stands for ``local:PATH``."""
-    return None if model is None else driver.Target.spec_of(model)
+    """Return the target of ``--model``: a name of ``[tool.lmc.targets]``; any other path is ``local:PATH``."""
+    return model if model is None or driver.is_defined(model) else driver.Target.spec_of(model)
 
 
 def _is_file(name: str, file: Path) -> bool:

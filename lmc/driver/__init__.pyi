@@ -14,7 +14,8 @@ from .batch.batch_rows import batch_arguments as batch_arguments
 from .compile.compile import Variants as Variants
 from .compile.compiled import Compiled as Compiled
 from .targets.defaults import DEFAULT_BACKEND as DEFAULT_BACKEND
-from .targets.defaults import Target as Target
+from .targets.defaults import Target as Target, is_defined as is_defined
+from .targets.hosted import remote as remote
 from .targets.engines import (
     adopt_engine as adopt_engine,
     close_engine as close_engine,
@@ -35,7 +36,12 @@ from .commands.cli_options import (
 )
 from .batch.lines import STANDARD_INPUT as STANDARD_INPUT
 from .notebook import program_html as program_html
-from .options import OPTIONS as OPTIONS, Options as Options, check_option_names as check_option_names
+from .options import (
+    OPTIONS as OPTIONS,
+    Options as Options,
+    RemoteTarget as RemoteTarget,
+    check_option_names as check_option_names,
+)
 from .batch.chunks import parts_of as parts_of
 from .profiles import ProfileFile as ProfileFile, ProfileOption as ProfileOption, read_profile as read_profile
 from .programs import JittedFunction as JittedFunction, load_program as load_program, program_file as program_file

@@ -27,6 +27,14 @@ MAX_PRIORITY = 1000
 _DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
 
 
+@dataclass(frozen=True)
+class RemoteTarget:
+    """A hosted model with its settings: a ``target`` of ``Program.on`` and ``@lmc.jit``. Make one with ``remote``."""
+
+    spec: str
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
 def _option(default: Any, help: str, check: Callable[[str, Any], None] | None = None, *, engine: bool = False) -> Any:
     """A field of ``Options`` that the user can set. An ``engine`` option is part of the target: see ``Target``."""
     return field(default=default, metadata={"help": help, "check": check, "engine": engine})
@@ -56,8 +64,8 @@ def _check_timeout(name: str, value: object) -> None:
 
 
 def _check_target(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise InputError(f"{name} is {value!r}", remedy=f"give text: {TARGETS}")
+    if not isinstance(value, str | RemoteTarget):
+        raise InputError(f"{name} is {value!r}", remedy=f"give text: {TARGETS}; or lmc.remote(…)")
 
 
 def _check_dtype(name: str, value: object) -> None:
@@ -89,7 +97,9 @@ class Options:
     (``Place``); the user of a program sets neither.
     """
 
-    target: str | None = _option(None, "Where the program runs.", _check_target, engine=True)
+    target: str | RemoteTarget | None = _option(  # noqa: RUF009 - a field
+        None, "Where the program runs.", _check_target, engine=True
+    )
     dtype: str | None = _option(None, "Precision of a local model: float32 or bfloat16.", _check_dtype, engine=True)
     kv_tokens: int | Literal["auto"] | None = _option(
         None, "Size of a local model's KV pool; auto goes by free memory.", _check_kv_tokens, engine=True

@@ -6,6 +6,7 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Any
 
 from lmc.grammar.automata.automaton import MAX_STATES, Automaton
 from lmc.grammar.facts import Facts, regular_facts, short_output
@@ -21,13 +22,14 @@ class Constraint(ABC):
     """The allowed outputs of a generation, for one vocabulary. ``digest`` identifies them; safe for threads.
 
     ``narrowed`` are the keywords of a schema that are enforced by fewer values than they allow, by JSON pointer, each
-    with the values produced.
+    with the values produced. ``source`` is the ``Source`` that it was compiled from, if a cache did.
     """
 
     def __init__(self, vocabulary: Vocabulary, digest: str, narrowed: Mapping[str, str] | None = None) -> None:
         self.vocabulary = vocabulary
         self.digest = digest
         self.narrowed: Mapping[str, str] = narrowed or {}
+        self.source: Any = None
 
     @abstractmethod
     def start(self) -> TokenState:
@@ -153,6 +155,8 @@ class RegularConstraint(Constraint):
             return regular_facts(self.automaton, self.index, self.vocabulary, self.digest, self.start())
 
     def shortest_beyond(self, limit: int) -> int | None:
+        if not self.vocabulary.is_of_model:
+            return None
         with self._lock:
             if self._enough is None:
                 self._enough = short_output(self.automaton, self.vocabulary)

@@ -148,7 +148,9 @@ class ConstraintCache:
             return None
 
     def _compile(self, source: Source, vocabulary: Vocabulary) -> Constraint:
-        return compile_source(source, vocabulary, cache=self._store, budget=self._budget)
+        found = compile_source(source, vocabulary, cache=self._store, budget=self._budget)
+        found.source = source
+        return found
 
     def _build(self, source: Source, vocabulary: Vocabulary) -> Built:
         constraint = self.compiled(source, vocabulary)

@@ -18,7 +18,7 @@ from lmc.ir.cached import cached_property
 from lmc.ir.errors import InputError
 from lmc.ir.usage import Usage
 
-VERSION = 2
+VERSION = 3
 MAX_CHARACTERS = 64 * 2**20
 _MOST = 2**63
 _PARTS = ("ops", "branches", "repeats")

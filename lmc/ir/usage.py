@@ -12,12 +12,19 @@ tokens of the step are those of others."""
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and engine calls. ``cached_tokens`` are the part of ``prompt_tokens`` that was not computed again."""
+    """Tokens and engine calls; those of failed attempts count too.
+
+    ``cached_tokens`` are the part of ``prompt_tokens`` that was not computed again, ``cache_written_tokens`` the part
+    that a provider put into its cache at a price. ``reasoning_tokens`` are the part of ``generated_tokens`` that is
+    hidden reasoning. Each is a part of its whole, whatever a provider's own counting is.
+    """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     generated_tokens: int = 0
     calls: int = 0
+    cache_written_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, name) + getattr(other, name) for name in _USAGE_FIELDS))

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.core import Block, Op
+from lmc.ir.engine.capabilities import OWN, Capabilities
 from lmc.ir.errors import InputError, Location, VerifyError
 from lmc.ir.module import Module
 from lmc.ir.profile import Profile
@@ -67,12 +68,13 @@ class PassContext:
     """The shared state of passes in one run: the target's tokenizer, if it is known, and the remarks made so far.
 
     ``constraints`` caches compiled constraints (None: for this run alone), ``profile`` holds measurements of earlier
-    runs of the program, if there is one.
+    runs of the program, if there is one. ``capabilities`` are those of the target.
     """
 
     tokenizer: Tokenizer | None = None
     constraints: ConstraintCache | None = None
     profile: Profile | None = None
+    capabilities: Capabilities = OWN
     remarks: list[Remark] = field(default_factory=list[Remark])
     _counts: dict[str, int] = field(default_factory=dict[str, int], repr=False)
     _turns: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]], repr=False)

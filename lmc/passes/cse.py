@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lmc.ir.core import Block, Effect, Op, Value
-from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.op_schema import exact_key, layout_of
 from lmc.ir.rewriter import with_regions
 from lmc.passes.analysis.kv_hints import with_true_hints
@@ -26,7 +26,8 @@ class EliminateCommonSubexpressions(FunctionPass):
 
     Two ops are equal when class, operands, result types and attributes are (ids, names and lines apart); the first one
     stays. Sound for ops whose effect is ``PURE``; for ``SAMPLES`` only at temperature 0, where the same prompt gives
-    the same tokens and no seed is read, so sampled generations are never merged; never for ``READS`` and ``WRITES``: a
+    the same tokens and no seed is read, so sampled generations are never merged, nor any of a target that is not
+    greedy; never for ``READS`` and ``WRITES``: a
     clock or a queue that is read twice gives two answers, whatever this program writes; nor for ``LOCAL``: each makes
     an object of its own, or sees what the ones before have changed. Ops that touch a list or object which somebody may
     change, or which the caller gets back, are left alone (``lmc.passes.analysis.liveness``): two equal lists must stay
@@ -104,7 +105,7 @@ class _Walk:
                 self.first_of[key] = op
                 added.append(key)
                 kept.append(op)
-            elif not _gives_the_same_again(op):
+            elif not self._gives_the_same_again(op):
                 kept.append(op)
                 self._remark_missed(op, first)
             else:
@@ -119,18 +120,24 @@ class _Walk:
         """Return True if an equal op may give another result, or an object that must stay another one."""
         return touches(op, self.changing if is_immutable(op) else self.exposed)
 
+    def _gives_the_same_again(self, op: Op) -> bool:
+        capabilities = self.context.capabilities
+        if isinstance(op, SelectOp):
+            return capabilities.scores or capabilities.greedy  # else it is written, and drawn
+        return op.effect is not Effect.SAMPLES or (
+            isinstance(op, SamplingOp) and op.sampling.greedy and capabilities.greedy
+        )
+
     def _remark_merged(self, op: Op, first: Op) -> None:
         calls = getattr(op, "n", 1)
         message = f"{_identity(op)} equals {_identity(first)} and takes its result"
         self.owner.applied(self.context, op, message, saved_calls=calls)
 
     def _remark_missed(self, op: Op, first: Op) -> None:
-        message = f"{_identity(op)} equals {_identity(first)}, but is sampled: at temperature 0 one call would do"
+        message = f"{_identity(op)} equals {_identity(first)}, but is sampled"
+        if self.context.capabilities.greedy:
+            message += ": at temperature 0 one call would do"
         self.owner.missed(self.context, op, message)
-
-
-def _gives_the_same_again(op: Op) -> bool:
-    return op.effect is not Effect.SAMPLES or (isinstance(op, SamplingOp) and op.sampling.greedy)
 
 
 def _key(op: Op) -> Hashable:
@@ -147,6 +154,8 @@ def _key(op: Op) -> Hashable:
         fields.append(held)
     for field in layout_of(type(op)).attributes:
         value = getattr(op, field.name)
+        if field.name == "temperature":
+            value = value or None  # 0 is greedy, as none is
         # Defaults are left out, so that the keys of many ops stay small.
         if value is field.default or field.name in skipped:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from lmc.ir.errors import LmcError, PlanMismatchError
 from lmc.ir.profile import OpProfile
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics import selection
+from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import failed_profile, generation_profile, score_profile
 from lmc.runtime.host_calls import begin
@@ -29,7 +30,7 @@ R = TypeVar("R", Request, ScoreRequest)
 def ask(frame: Frame, index: int, op: Op) -> None:
     """Start an instruction that can't be evaluated on the spot. Raises what making its requests raises."""
     if isinstance(op, SamplingOp):
-        generate(frame, index, op)
+        generate(frame, index, *frame.machine.around.constraints.defined(op, frame.environment))
     elif isinstance(op, SelectOp):
         select(frame, index, op)
     elif isinstance(op, PrefillOp):
@@ -46,26 +47,27 @@ def ask(frame: Frame, index: int, op: Op) -> None:
         raise TypeError(f"the executor can't run {op.NAME}")
 
 
-def generate(frame: Frame, index: int, op: SamplingOp) -> None:
-    """One request for ``lm.gen``, ``n`` for ``lm.sample``."""
+def generate(
+    frame: Frame, index: int, op: SamplingOp, constraints: Constraints, made: Callable[[Any], Any] = tuple
+) -> None:
+    """One request for ``lm.gen``, ``n`` for ``lm.sample``. ``made`` gives the instruction's results from the op's."""
     machine, around = frame.machine, frame.machine.around
     context = frame.environment[op.context]
     op_id = semantics.runtime_id(op, frame.environment)
-    op, constraints = around.constraints.defined(op, frame.environment)
     requests = semantics.generation_requests(
         op,
         context,
         op_id=op_id,
         run_seed=around.run_seed,
         instance=machine.instance,
-        context_length=around.engine.info.context_length,
+        info=around.engine.info,
         constraints=constraints,
     )
     start = time.perf_counter()
 
     def finish(generations: list[Any]) -> tuple[Any, ...]:
         machine.record(op_id, generation_profile(generations, time.perf_counter() - start))
-        return semantics.generation_results(op, context, generations, constraints)
+        return made(semantics.generation_results(op, context, generations, constraints))
 
     def unwanted(generation: Any) -> None:
         """It was paid for all the same."""
@@ -87,11 +89,12 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
     machine, engine = frame.machine, frame.machine.around.engine
     context = frame.environment[op.context]
     choices = selection.choices_of(op, frame.environment)
+    if selection.is_written(op, engine.info):
+        written = selection.written_op(op, choices, machine.around.constraints)
+        generate(frame, index, *written, lambda results: selection.written_results(results, choices))
+        return
     op_id = semantics.runtime_id(op, frame.environment)
-    length = engine.info.context_length
-    requests = selection.requests_of(
-        op, context, choices, op_id=op_id, instance=machine.instance, context_length=length
-    )
+    requests = selection.requests_of(op, context, choices, op_id=op_id, instance=machine.instance, info=engine.info)
     start = time.perf_counter()
 
     def finish(scores: list[Any]) -> tuple[Any, ...]:

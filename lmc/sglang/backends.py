@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from lmc.driver import DEFAULT_BACKEND, InputError, Options, adopt_engine, close_engine, engine_info
+from lmc.driver import DEFAULT_BACKEND, InputError, Options, RemoteTarget, adopt_engine, close_engine, engine_info
 from lmc.driver import flush_cache as flush_cache_of
 from lmc.frontend.source.locations import user_location
 from lmc.ir.engine.target import TARGETS
@@ -22,7 +22,7 @@ class Backend:
     What is None is as in the environment (``LMC_TARGET``) and in ``[tool.lmc]``.
     """
 
-    target: str | None = None
+    target: str | RemoteTarget | None = None
     dtype: Literal["float32", "bfloat16"] | None = None
     kv_tokens: int | Literal["auto"] | None = None
     deterministic: bool | None = None
@@ -126,19 +126,32 @@ def Runtime(  # noqa: N802 - the name is sglang's
 Engine = Runtime
 
 
-def RuntimeEndpoint(*_arguments: Any, **_keywords: Any) -> NoReturn:  # noqa: N802 - the name is sglang's
-    """Refused: lmc runs the model in this process."""
-    raise _no_such("a server of sglang's")
+def RuntimeEndpoint(base_url: str, api_key: str | None = None) -> Backend:  # noqa: N802 - the name is sglang's
+    """A server that runs: sglang's, vLLM's or ``lmc serve``. ``base_url`` is its address."""
+    _refuse_key(api_key)
+    return Backend(f"server:{base_url}")
 
 
-def OpenAI(*_arguments: Any, **_keywords: Any) -> NoReturn:  # noqa: N802 - the name is sglang's
-    """Refused: there is no such target."""
-    raise _no_such("the API of OpenAI")
+def OpenAI(model_name: str, api_key: str | None = None) -> Backend:  # noqa: N802 - the name is sglang's
+    """A model of OpenAI. The key is that of the environment (``OPENAI_API_KEY``)."""
+    _refuse_key(api_key)
+    return Backend(f"openai:{model_name}")
 
 
-def Anthropic(*_arguments: Any, **_keywords: Any) -> NoReturn:  # noqa: N802 - the name is sglang's
-    """Refused: there is no such target."""
-    raise _no_such("the API of Anthropic")
+def Anthropic(model_name: str, api_key: str | None = None) -> Backend:  # noqa: N802 - the name is sglang's
+    """A model of Anthropic. The key is that of the environment (``ANTHROPIC_API_KEY``)."""
+    _refuse_key(api_key)
+    return Backend(f"anthropic:{model_name}")
+
+
+def _refuse_key(api_key: str | None) -> None:
+    if api_key is not None:
+        raise InputError(
+            "a key stands in the program",
+            remedy="take it out, and set OPENAI_API_KEY or ANTHROPIC_API_KEY in the environment; for a server that "
+            'needs one, name its variable: sgl.Backend(lmc.remote("server:URL", api_key_env="…"))',
+            location=user_location(),
+        )
 
 
 def VertexAI(*_arguments: Any, **_keywords: Any) -> NoReturn:  # noqa: N802 - the name is sglang's

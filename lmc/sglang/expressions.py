@@ -111,7 +111,7 @@ def gen(  # noqa: PLR0917 - the order is that of the sglang package
             f"gen has choices and {', '.join(given)}",
             f"leave {' and '.join(given)} out: choices are scored, nothing is generated",
         )
-    method = token_length_normalized if choices_method is None else choices_method
+    method = choices_method
     return Select(name, choices, method, 0.0 if temperature is None else temperature)
 
 
@@ -169,7 +169,7 @@ def select(
     name: str | None = None,
     choices: list[str] | None = None,
     temperature: float = 0.0,
-    choices_method: str = token_length_normalized,
+    choices_method: str | None = None,
 ) -> Select:
     """The likeliest of ``choices``: ``s += "I use a " + sgl.select("tool", ["calculator", "browser"])``.
 

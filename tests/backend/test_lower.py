@@ -7,6 +7,7 @@ from lmc.backend.lower import lower
 from lmc.backend.plan import defined_values
 from lmc.ir.core import walk
 from lmc.ir.dialects.core_ops import GenOp, SelectOp
+from lmc.ir.engine.capabilities import Capabilities
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import Location, LoweringError
@@ -139,9 +140,9 @@ def test_constraints_go_where_they_are_enforced(target: str):
 
 def test_a_constraint_is_refused_at_the_users_line_elsewhere():
     with pytest.raises(LoweringError) as caught:
-        lower(parse(CONSTRAINED), Target("remote"))
+        lower(parse(CONSTRAINED), Target("remote", capabilities=Capabilities(structured="none")))
     assert caught.value.location == Location("word.py", 4)
-    assert "'f/a' has a constraint (regex), which target 'remote' does not enforce" in caught.value.cause
+    assert "'f/a' has a constraint, which remote does not enforce" in caught.value.cause
     assert caught.value.remedy is not None
     assert "use select" in caught.value.remedy
 
@@ -156,4 +157,4 @@ def test_a_constraint_in_a_region_is_refused_elsewhere():
     ).replace("@f()", "@f(%x: !bool)")
     assert lower(parse(text), TOY).constraints
     with pytest.raises(LoweringError, match=r"^word\.py:4: generation 'f/a' has a constraint"):
-        lower(parse(text), Target("remote"))
+        lower(parse(text), Target("remote", capabilities=Capabilities(structured="none")))

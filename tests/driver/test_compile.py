@@ -7,6 +7,7 @@ from lmc.driver.targets.registry import load_tokenizer
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.dialects.core_ops import PrefillOp
+from lmc.ir.engine.capabilities import Capabilities
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError, LoweringError
 from lmc.passes.pipelines import PipelineOptions
@@ -68,7 +69,13 @@ def test_constraints_are_compiled_and_those_that_no_target_enforces_refused():
     compiled = compile_program(programs.constrained, None, TOY, PipelineOptions("O2"), TOKENIZER)
     assert [entry.digest is not None for entry in compiled.module.constraints] == [True]
     with pytest.raises(LoweringError, match="has a constraint") as caught:
-        compile_program(programs.constrained, None, Target("remote"), PipelineOptions("O2"), TOKENIZER)
+        compile_program(
+            programs.constrained,
+            None,
+            Target("remote", capabilities=Capabilities(structured="none")),
+            PipelineOptions("O2"),
+            TOKENIZER,
+        )
     assert caught.value.location is not None
     assert caught.value.location.file == programs.__file__
 

@@ -69,7 +69,6 @@ def test_an_engine_that_was_made_before_is_a_target():
     target = resolve_target(Options(spec))
     assert service().engines.engine(target) is engine
     assert service().engines.tokenizer(target) is engine.tokenizer
-    assert target.supports_constraints
     runner = Runner(programs.judge, Options(spec))
     before = engine.statistics.requests
     assert runner.run((("x",), {})).value == Runner(programs.judge, Options("toy")).run((("x",), {})).value

@@ -9,7 +9,7 @@ import pytest
 
 from lmc.ir.core import Constraint, Value
 from lmc.ir.dialects.core_ops import GenOp, SampleOp
-from lmc.ir.engine.protocol import Generation
+from lmc.ir.engine.protocol import EngineInfo, Generation
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import ConstraintError, InputError, Location
 from lmc.ir.semantics import ops as semantics
@@ -51,7 +51,7 @@ def test_requests_carry_the_compiled_constraint_and_the_mode():
         op_id=op.id,
         run_seed=0,
         instance=0,
-        context_length=4096,
+        info=EngineInfo("toy", 4096),
         constraints=Constraints.of([YES], compile_once),
     )
     assert [request.constraint for request in requests] == compiled * 2
@@ -60,7 +60,9 @@ def test_requests_carry_the_compiled_constraint_and_the_mode():
 
 def test_without_anything_that_compiles_a_constraint_is_an_error_at_its_line():
     with pytest.raises(InputError, match="'main/a' has a constraint, and this run was given nothing") as caught:
-        semantics.generation_requests(gen(), CONTEXT, op_id=gen().id, run_seed=0, instance=0, context_length=4096)
+        semantics.generation_requests(
+            gen(), CONTEXT, op_id=gen().id, run_seed=0, instance=0, info=EngineInfo("toy", 4096)
+        )
     assert caught.value.location == LINE
 
 

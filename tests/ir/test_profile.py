@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmc.ir.engine.protocol import Generation
 from lmc.ir.errors import InputError
 from lmc.ir.profile import BranchProfile, OpProfile, Profile, Recording, RepeatProfile, length_bin, length_bins
 from lmc.ir.semantics.interpreter import generation_profile
@@ -144,7 +145,7 @@ def op_with(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        ({"version": 1}, "profile version 1, this lmc reads 2"),
+        ({"version": 1}, "profile version 1, this lmc reads 3"),
         ({"version": "x" * 99}, "profile version 'x{39}, this"),
         ({"program": 1}, "not a profile: text is needed"),
         ({"more": 1}, "not a profile: a profile has exactly the fields version, program, ops, branches, repeats"),
@@ -196,7 +197,7 @@ def test_what_is_no_profile_is_refused(change: dict[str, Any], cause: str):
     assert caught.value.remedy is not None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "1", "{}", "[" * 100_000, '{"version": 2}', "1" * 5000])
+@pytest.mark.parametrize("text", ["", "[]", "1", "{}", "[" * 100_000, '{"version": 3}', "1" * 5000])
 def test_texts_that_are_no_profile_are_refused(text: str):
     with pytest.raises(InputError, match="not a profile"):
         Profile.from_json(text)
@@ -243,11 +244,10 @@ def test_a_profile_with_another_character_is_read_or_refused(place: int, letter:
 
 
 def test_generations_are_counted_by_length():
-    class Generation:
-        prompt_tokens, cached_tokens, finish_reason = 5, 2, "stop"
+    def generation(generated: int, *failed: Usage) -> Generation:
+        return Generation((), "", "stop", prompt_tokens=5, cached_tokens=2, generated_tokens=generated, failed=failed)
 
-        def __init__(self, generated: int) -> None:
-            self.generated_tokens = generated
-
-    found = generation_profile([Generation(3), Generation(40), Generation(3)], 0.5)  # type: ignore[list-item]
+    found = generation_profile([generation(3), generation(40), generation(3)], 0.5)
     assert found == OpProfile(Usage(15, 6, 46, 3), 0.5, 40, (("stop", 3),), ((3, 2), (40, 1)))
+    found = generation_profile([generation(3, Usage(5, 0, 9, 1), Usage(calls=1))], 0.5)
+    assert found == OpProfile(Usage(10, 2, 12, 3), 0.5, 9, (("failed", 1), ("stop", 1)), ((3, 1), (9, 1)))

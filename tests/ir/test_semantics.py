@@ -23,7 +23,7 @@ from lmc.ir.dialects.core_ops import (
     SelectOp,
     TranscriptOp,
 )
-from lmc.ir.engine.protocol import Generation, Score, TokenLogprob, derive_seed
+from lmc.ir.engine.protocol import EngineInfo, Generation, Score, TokenLogprob, derive_seed
 from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import CaptureError, InputError, LmcError, Location
 from lmc.ir.semantics import ops as semantics
@@ -33,6 +33,7 @@ from lmc.ir.types import ANY, CTX, INT, TEXT, list_of
 from tests.ir.region_ops import make
 
 TOKENIZER = toy_tokenizer()
+INFO = EngineInfo("toy", 4096)
 C, D, T, N = Value("c", CTX), Value("d", CTX), Value("t", TEXT), Value("n", INT)
 EMPTY = Context.empty(TOKENIZER)
 
@@ -111,9 +112,7 @@ class TestGenerations:
 
     def test_requests_take_prompt_parameters_and_a_seed_of_their_own(self):
         op = make(GenOp, D, T, context=C, id="main/a", max_tokens=3, stop=("x",), temperature=0.5)
-        (request,) = semantics.generation_requests(
-            op, self.context, op_id=op.id, run_seed=5, instance=2, context_length=4096
-        )
+        (request,) = semantics.generation_requests(op, self.context, op_id=op.id, run_seed=5, instance=2, info=INFO)
         assert request.prompt == self.context.prompt
         assert request.sampling == op.sampling
         assert request.seed == derive_seed(5, 2, "main/a")
@@ -122,18 +121,14 @@ class TestGenerations:
     def test_a_seed_of_the_program_takes_the_place_of_the_run_seed(self):
         op = make(GenOp, D, T, context=C, id="main/a", seed=9)
         seeds = {
-            semantics.generation_requests(op, self.context, op_id=op.id, run_seed=run, instance=0, context_length=4096)[
-                0
-            ].seed
+            semantics.generation_requests(op, self.context, op_id=op.id, run_seed=run, instance=0, info=INFO)[0].seed
             for run in range(3)
         }
         assert seeds == {derive_seed(9, 0, "main/a")}
 
     def test_every_sample_has_its_own_seed(self):
         op = make(SampleOp, T, context=C, id="main/a", n=3)
-        requests = semantics.generation_requests(
-            op, self.context, op_id=op.id, run_seed=0, instance=0, context_length=4096
-        )
+        requests = semantics.generation_requests(op, self.context, op_id=op.id, run_seed=0, instance=0, info=INFO)
         assert len({request.seed for request in requests}) == 3
         assert len({request.prompt for request in requests}) == 1
 
@@ -191,13 +186,13 @@ class TestSelect:
 
     def test_requests_score_the_choices_after_the_context_and_for_one_method_after_nothing(self):
         (request,) = selection.requests_of(
-            self.op("yes", "no"), self.context, ["yes", "no"], op_id="main/s", instance=3, context_length=4096
+            self.op("yes", "no"), self.context, ["yes", "no"], op_id="main/s", instance=3, info=INFO
         )
         assert (request.prompt, request.continuations) == self.context.choices(["yes", "no"])
         assert (request.op_id, request.instance) == ("main/s", 3)
         op = self.op("yes", "no", method="unconditional_likelihood_normalized")
         conditional, unconditional = selection.requests_of(
-            op, self.context, ["yes", "no"], op_id=op.id, instance=0, context_length=4096
+            op, self.context, ["yes", "no"], op_id=op.id, instance=0, info=INFO
         )
         assert conditional.continuations == unconditional.continuations
         assert unconditional.prompt == TOKENIZER.start_ids
@@ -205,7 +200,7 @@ class TestSelect:
     def winner(self, method: str, *scores: Score) -> tuple[str, list[float]]:
         choices = ["a", "b", "c"][: len(scores[0].logprobs)]
         op = self.op(*choices, method=method)
-        requests = selection.requests_of(op, self.context, choices, op_id=op.id, instance=0, context_length=4096)
+        requests = selection.requests_of(op, self.context, choices, op_id=op.id, instance=0, info=INFO)
         context, choice, meta = selection.results_of(op, self.context, requests, choices, list(scores))
         assert context.message_list()[-1] == {"role": "assistant", "content": choice}
         assert meta["choices"] == choices

@@ -227,7 +227,7 @@ def test_an_engine_says_the_same(pattern: str):
     context = Context.empty(TOY).text("Well: ")
     constraints = Constraints.of([Constraint("c0", "regex", pattern)], compile_for_toy())
     (request,) = semantics.generation_requests(
-        op, context, op_id=op.id, run_seed=0, instance=0, context_length=4096, constraints=constraints
+        op, context, op_id=op.id, run_seed=0, instance=0, info=ToyEngine().info, constraints=constraints
     )
     asked = ToyEngine().submit(request).future.result()
     found = forced_tokens(op, built(pattern), TOY, reads_logprobs=False)

@@ -69,7 +69,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "lmc.report": ("analysis", "forms"),
     "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands"),
     "lmc.cli": ("results", "commands"),
-    "lmc.runtime": ("hints", "kernels", "local", "server"),
+    "lmc.runtime": ("hints", "kernels", "local", "remote", "server"),
     "lmc.runtime.kernels": ("native",),
     "lmc.runtime.local": ("modules", "sampling"),
 }
@@ -99,10 +99,12 @@ BASE_PACKAGES = frozenset(
 GRAMMAR_PACKAGES = frozenset({"llguidance"})  # in the base installation, for one package
 LOCAL_PACKAGES = frozenset({"safetensors", "torch", "transformers"})
 SERVER_PACKAGES = frozenset({"fastapi", "prometheus_client", "python_multipart", "starlette", "uvicorn"})
+API_PACKAGES = frozenset({"anthropic", "httpx2", "openai"})
 GPU_PACKAGES = frozenset({"flashinfer", "triton"})
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "lmc": BASE_PACKAGES,
     "lmc.grammar": BASE_PACKAGES | GRAMMAR_PACKAGES,
+    "lmc.runtime.remote": BASE_PACKAGES | API_PACKAGES,
     "lmc.runtime.server": BASE_PACKAGES | SERVER_PACKAGES,
     "lmc.runtime.local": BASE_PACKAGES | LOCAL_PACKAGES,
     # numpy: the page numbers of a batch are laid out as index arrays on the host before they become a tensor.

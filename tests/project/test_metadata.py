@@ -48,11 +48,12 @@ def test_base_dependencies_hold_what_the_code_imports_and_no_torch():
 
 
 def test_extras_are_the_promised_ones():
-    assert set(EXTRAS) == {"local", "gpu", "server", "dev", "docs"}
+    assert set(EXTRAS) == {"local", "gpu", "server", "api", "dev", "docs"}
     assert names(EXTRAS["local"]) == LOCAL_PACKAGES
     assert names(EXTRAS["gpu"]) == {"flashinfer-python", "triton"}
     assert {"flashinfer", "triton"} == GPU_PACKAGES
     assert {"fastapi", "uvicorn", "python-multipart", "prometheus-client"} <= names(EXTRAS["server"])
+    assert names(EXTRAS["api"]) == {"openai", "anthropic"}
     assert {"pytest", "hypothesis", "ruff", "pyright", "filecheck", "lit", "pre-commit", "build"} <= names(
         EXTRAS["dev"]
     )

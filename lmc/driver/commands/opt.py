@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from lmc.driver.compile.compiled import pass_context
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target
@@ -52,8 +53,9 @@ def context_for(spec: str | None, profile: Profile | None = None) -> PassContext
     if spec is None:
         return PassContext(profile=profile)
     home = service()
-    tokenizer = home.engines.tokenizer(resolve_target(Options(spec)))
-    return PassContext(tokenizer, home.constraints.of(resolve_grammar_cache()), profile)
+    target = resolve_target(Options(spec))
+    cache = home.constraints.of(resolve_grammar_cache())
+    return pass_context(target, home.engines.tokenizer(target), cache, profile)
 
 
 def check_profile_is_used(passes: PassManager) -> None:

@@ -43,7 +43,7 @@ from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError, LmcWarning, Location
 from lmc.ir.module import Module
 from lmc.ir.wording import with_article, with_count
-from lmc.passes.base import Pass, PassContext
+from lmc.passes.base import Pass
 from lmc.passes.pipelines import pipeline
 from lmc.report.forms.dot import dot
 from lmc.report.forms.mermaid import mermaid
@@ -298,7 +298,7 @@ def _arguments(signature: Signature, fixed: list[str]) -> Arguments | None:
 def _given(compiled: Compiled) -> Given:
     """Run the passes again, and keep the module after each of them."""
     options, captured = compiled.options, compiled.captured
-    context = PassContext(compiled.tokenizer, compiled.cache, options.profile)
+    context = compiled.pass_context
     steps = [Step("capture", captured.module)]
 
     def after(each: Pass, module: Module) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lmc.backend.lower import lower
-from lmc.driver.compile.compiled import Compiled
+from lmc.driver.compile.compiled import Compiled, pass_context
 from lmc.driver.targets.constraints import check, start, warn
 from lmc.frontend.program.arguments import Bound
 from lmc.frontend.program.function import JittedFunction
@@ -18,7 +18,6 @@ from lmc.frontend.program.variants import Captured, VariantCache, inputs_of
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.engine.target import Target
 from lmc.ir.tokens.tokenizer import Tokenizer
-from lmc.passes.base import PassContext
 from lmc.passes.pipelines import PipelineOptions, pipeline
 
 MAX_VARIANTS = 64
@@ -81,7 +80,7 @@ def compile_captured(
     passes = pipeline(options.level, order_sections=options.order_sections)
     if passes.passes:
         start(cache, captured.module, tokenizer)
-    optimized = passes.run(captured.module, PassContext(tokenizer, cache, options.profile), valid=True)
+    optimized = passes.run(captured.module, pass_context(target, tokenizer, cache, options.profile), valid=True)
     check(cache, captured.module, tokenizer)  # unused constraints are refused too, as plain Python does
     warn(captured.module)
     return Compiled(

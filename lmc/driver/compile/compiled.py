@@ -19,6 +19,7 @@ from lmc.ir.dialects.core_ops import PrefillOp
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.engine.target import Target
 from lmc.ir.module import Module
+from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile, Constraints, constraints_of
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.wording import with_count
@@ -69,12 +70,16 @@ class Compiled:
         return prepare(self.plan)
 
     @property
+    def pass_context(self) -> PassContext:
+        """A new context for its passes."""
+        return pass_context(self.target, self.tokenizer, self.cache, self.options.profile)
+
+    @property
     def view(self) -> CompiledView:
         """The optimized module as data for ``lmc.report``."""
         from lmc.driver.compile.view_data import final_view  # lmc.report loads when something is shown
 
-        context = PassContext(self.tokenizer, self.cache, self.options.profile)
-        return final_view(self.module, self.plan, context, target=self.target.spec, level=self.level)
+        return final_view(self.module, self.plan, self.pass_context, target=self.target.spec, level=self.level)
 
     def _repr_html_(self) -> str:
         return compiled_html(summary_text(self), self.breaks, self.remarks, str(self.module), self.view)
@@ -82,6 +87,13 @@ class Compiled:
     def constraints(self, compile: Compile | None) -> Constraints:
         """Return the constraints of a run."""
         return constraints_of(self.module, compile, self.captured.readers)
+
+
+def pass_context(target: Target, tokenizer: Tokenizer, cache: ConstraintCache, profile: Profile | None) -> PassContext:
+    """Return the context of passes for ``target``: they estimate tokens where those of the model are not known."""
+    capabilities = target.capabilities
+    counted = tokenizer if capabilities.contexts == "tokens" else None
+    return PassContext(counted, cache, profile, capabilities)
 
 
 def summary(compiled: Compiled) -> dict[str, Any]:

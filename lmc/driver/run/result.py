@@ -57,6 +57,10 @@ class Result(Generic[R]):
         return cls(cast("R", None), {}, "", profile, error)
 
 
+_OF_PROVIDERS = ("cache_written_tokens", "reasoning_tokens")
+"""Counts of hosted models, which a row has where they are not 0."""
+
+
 def stopped(profile: Profile) -> Result:
     """The result of an instance that was cancelled, with what it had cost by then."""
     return Result.failed(RequestCancelledError("the run was cancelled"), profile)
@@ -74,6 +78,7 @@ def result_row(index: int, result: Result) -> dict[str, Any]:
             "cached_tokens": usage.cached_tokens,
             "generated_tokens": usage.generated_tokens,
             "calls": usage.calls,
+            **{name: count for name in _OF_PROVIDERS if (count := getattr(usage, name))},
         },
         "error": None if result.error is None else describe_error(result.error),
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,9 +17,10 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from lmc.driver.options import ENGINE_OPTIONS, Options, check_options
+from lmc.driver.options import ENGINE_OPTIONS, Options, RemoteTarget, check_options
+from lmc.driver.targets.hosted import defined_target, hosted_target, is_hosted
 from lmc.grammar.index.store import MAX_BYTES, IndexFolder, IndexStore
-from lmc.ir.engine.target import KINDS, TARGETS, WITH_PATH, Target
+from lmc.ir.engine.target import GIVEN, KINDS, TARGETS, WITH_PATH, Target
 from lmc.ir.errors import ConstraintError, InputError
 
 ENVIRONMENT = "LMC_TARGET"
@@ -26,10 +28,12 @@ FALLBACK = "builtin"
 GRAMMAR_CACHE = "LMC_GRAMMAR_CACHE"
 GRAMMAR_CACHE_MB = "LMC_GRAMMAR_CACHE_MB"
 OFF = "off"
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 _CACHE_SETTINGS = ("grammar_cache", "grammar_cache_mb")
-SETTINGS = (*ENGINE_OPTIONS, *_CACHE_SETTINGS)
+TARGETS_TABLE = "targets"
+SETTINGS = (*ENGINE_OPTIONS, *_CACHE_SETTINGS, TARGETS_TABLE)
 """The keys of ``[tool.lmc]``."""
 
 
@@ -54,10 +58,13 @@ def resolve_target(
     """
     environment = os.environ if environment is None else environment
     named = options.target or environment.get(ENVIRONMENT)
-    if named:
-        return _parse({**options.engine, "target": named})
+    if not isinstance(named, str | None) or (named and named.partition(":")[0] in (*KINDS, GIVEN)):
+        return _parse({**options.engine, "target": named}, {})
     _, settings = _project_settings(Path.cwd() if folder is None else folder)
-    return _parse({**settings, **replace(options, target=None).engine})
+    defined = settings.get(TARGETS_TABLE, {})
+    if named:
+        return _parse({**options.engine, "target": named}, defined)
+    return _parse({**settings, **replace(options, target=None).engine}, defined)
 
 
 def resolve_grammar_cache(
@@ -101,15 +108,47 @@ def _cache_bytes(asked: str | None, settings: Mapping[str, Any]) -> int:
     return int(asked) << 20
 
 
-def _parse(settings: Mapping[str, Any]) -> Target:
-    """The target of settings by name; those that are left out have the defaults of ``Target``."""
+def _parse(settings: Mapping[str, Any], defined: Mapping[str, Mapping[str, Any]]) -> Target:
+    """The target of settings by name; those that are left out have the defaults of ``Target``.
+
+    ``defined`` are the tables of ``[tool.lmc.targets]``.
+    """
     options = {"target": FALLBACK, **{name: value for name, value in settings.items() if name in ENGINE_OPTIONS}}
     check_options(options)
-    spec = options.pop("target")
+    asked = options.pop("target")
+    if isinstance(asked, RemoteTarget):
+        _check_remote(asked.spec, options)
+        return hosted_target(asked.spec, asked.settings)
+    spec = str(asked)
+    if spec in defined or is_hosted(spec):
+        _check_remote(spec, options)
+        return defined_target(spec, defined[spec]) if spec in defined else hosted_target(spec, {})
     _check_kind(spec)
     if options.get("kv_tokens") == "auto":
         del options["kv_tokens"]
     return Target.parse(spec, **options)
+
+
+def _check_remote(spec: str, options: Mapping[str, Any]) -> None:
+    """Raise ``InputError`` for options of a local model."""
+    for name in options:
+        raise InputError(
+            f"{name} is an option of a local model, and the target is {spec}",
+            remedy="leave it out: settings of hosted models are those of lmc.remote and of [tool.lmc.targets.NAME]",
+        )
+
+
+def is_defined(name: str) -> bool:
+    """Return True for a name of ``[tool.lmc.targets]`` in the nearest ``pyproject.toml``."""
+    _, settings = _project_settings(Path.cwd())
+    return name in settings.get(TARGETS_TABLE, {})
+
+
+def _check_name(name: str) -> None:
+    if name in KINDS or not _NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} can't be the name of a target", remedy="use letters, digits, - and _, and no kind of targets"
+        )
 
 
 def _check_kind(spec: str) -> None:
@@ -156,8 +195,14 @@ def _read_settings(path: Path, version: tuple[int, ...]) -> Mapping[str, Any]:
     if not isinstance(megabytes, int) or isinstance(megabytes, bool) or megabytes < 1:
         remedy = 'give a number of megabytes, or write grammar_cache = "off"'
         raise InputError(f"{path}: grammar_cache_mb is {megabytes!r}", remedy=remedy)
+    defined = settings.get(TARGETS_TABLE, {})
+    if not isinstance(defined, dict) or not all(isinstance(each, dict) for each in defined.values()):
+        raise InputError(f"{path}: tool.lmc.targets holds no tables", remedy="write [tool.lmc.targets.NAME]")
     try:
-        _parse(settings)
+        for name, table in defined.items():
+            _check_name(name)
+            defined_target(name, table)
+        _parse(settings, defined)
     except InputError as error:
         raise InputError(f"{path}: [tool.lmc]: {error.cause}", remedy=error.remedy) from error
     return settings

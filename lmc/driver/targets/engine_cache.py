@@ -108,7 +108,7 @@ class EngineCache:
             self._adopted += 1
             target = Target(GIVEN, f"{engine.info.name}-{self._adopted}")
             self._engines[target] = engine
-            self._tokenizers[target.kind, target.path] = engine.tokenizer
+            self._tokenizers[_tokenizer_key(target)] = engine.tokenizer
             return target
 
     def running(self, target: Target) -> Engine | None:
@@ -126,7 +126,7 @@ class EngineCache:
     def tokenizer(self, target: Target) -> Tokenizer:
         """The tokenizer of ``target``, without its engine: that of its folder as it is now."""
         target = _absolute(target)
-        key = (target.kind, target.path)
+        key = _tokenizer_key(target)
         with self._key_lock(key):
             version = _version(target)
             with self._lock:
@@ -200,6 +200,14 @@ def _absolute(target: Target) -> Target:
     if target.path is None or target.kind != "local":
         return target
     return replace(target, path=str(Path(target.path).expanduser().resolve()))
+
+
+def _tokenizer_key(target: Target) -> tuple[str, str | None]:
+    """Equal for targets with one tokenizer."""
+    named = None if target.remote is None else target.remote.tokenizer
+    if target.capabilities.contexts != "tokens":
+        return "messages", None
+    return (target.kind, target.path) if named is None else ("folder", named)
 
 
 def _version(target: Target) -> Version | None:

@@ -31,7 +31,10 @@ def engine_info(options: Options) -> dict[str, Any]:
     """Return facts and statistics of the engine of ``options`` as JSON data. Loads it, unless it runs already."""
     target = resolve_target(options)
     engine = service().engines.engine(target)
-    return {"target": asdict(target), **asdict(engine.info), "statistics": asdict(engine.statistics)}
+    info = {"target": asdict(target), **asdict(engine.info), "statistics": asdict(engine.statistics)}
+    for part in (info, info["target"]):
+        part["capabilities"] |= {name: sorted(part["capabilities"][name]) for name in ("parameters", "schema_keywords")}
+    return info
 
 
 def close() -> None:

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from lmc import builtin_model
+from lmc.driver.targets.hosted import hosted_target
 from lmc.driver.targets.hub import model_snapshot
 from lmc.driver.targets.openmp import let_threads_sleep
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import GIVEN, KINDS, WITH_PATH, WITH_WEIGHTS, Target
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import EngineError, InputError
+from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.tokens.tokenizer import Tokenizer
 
 _LOCAL = "lmc.runtime.local"
@@ -112,6 +114,38 @@ def _local_package() -> Any:
         ) from error
 
 
+def _remote_tokenizer(target: Target) -> Tokenizer:
+    if target.capabilities.contexts != "tokens":
+        return message_tokenizer()
+    named = None if target.remote is None else target.remote.tokenizer
+    if named is None:
+        raise InputError(
+            f"contexts of {target.spec} are tokens, and it names no tokenizer", remedy="set tokenizer for the target"
+        )
+    path = Path(named).expanduser()
+    return Tokenizer.from_folder(path.parent if path.name == "tokenizer.json" else path)
+
+
+def _remote_engine(target: Target) -> Engine:
+    from lmc.runtime.remote.engine import RemoteEngine  # most processes need none
+
+    second = None if target.remote is None else target.remote.fallback
+    return RemoteEngine(
+        target, _remote_tokenizer(target), None if second is None else lambda: make_engine(_fallback(target, second))
+    )
+
+
+def _fallback(target: Target, spec: str) -> Target:
+    """Return the target that is asked where ``target`` fails."""
+    found = hosted_target(spec, {})
+    if found.capabilities.contexts != target.capabilities.contexts:
+        raise InputError(
+            f"{spec} can't be the fallback of {target.spec}: one takes messages, the other tokens",
+            remedy="name a target of the same kind",
+        )
+    return found
+
+
 def _toy_engine(target: Target) -> Engine:
     if replace(target, deterministic=False) != Target("toy"):  # it is deterministic
         raise InputError(
@@ -120,7 +154,11 @@ def _toy_engine(target: Target) -> Engine:
     return ToyEngine()
 
 
+_REMOTE = TargetKind(_remote_tokenizer, _remote_engine)
 _ENTRIES = {
+    "anthropic": _REMOTE,
+    "openai": _REMOTE,
+    "server": _REMOTE,
     "builtin": TargetKind(_local_tokenizer, _local_engine),
     "hf": TargetKind(_local_tokenizer, _local_engine),
     "local": TargetKind(_local_tokenizer, _local_engine),

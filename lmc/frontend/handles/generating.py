@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from lmc.frontend.machine.machine import Machine
 
 
-DEFAULT_METHOD = Const("token_length_normalized")
-
-
 def checked_name(machine: Machine, given: Abstract) -> str | None:
     """The name of a variable, or None. Raises what a wrong one raises."""
     plain = concrete(machine, given, "the name of a variable is needed now")
@@ -162,12 +159,12 @@ def select(
     handle: Abstract,
     name: Abstract,
     choices: Abstract,
-    method: Abstract = DEFAULT_METHOD,
+    method: Abstract = NONE,
 ) -> Abstract:
     """``s.select("name", choices)``."""
     plain_name = checked_name(machine, name)
     plain_method = concrete(machine, method, "the method of select has to be known now")
-    if plain_method not in SELECT_METHODS:
+    if plain_method is not None and plain_method not in SELECT_METHODS:
         refuse(machine, f"unknown select method {described(plain_method)}", near(str(plain_method), SELECT_METHODS))
     found, domain = _choices(machine, choices)
     op_id, occurrences = allocate(machine, handle, plain_name or "select")

@@ -9,7 +9,7 @@ from lmc.frontend.emit.known import concrete
 from lmc.frontend.emit.raising import checked
 from lmc.frontend.handles.appending import is_appendable_text, refuse_no_text, wrapped
 from lmc.frontend.handles.cores import refuse
-from lmc.frontend.handles.generating import DEFAULT_METHOD, checked_name
+from lmc.frontend.handles.generating import checked_name
 from lmc.frontend.handles.misuse import refuse_addition
 from lmc.frontend.heap.values import FALSE, NONE, Abstract, Appended, Poison, Unbound, Union
 from lmc.frontend.language import messages
@@ -65,7 +65,7 @@ def _new_gen(machine: Machine, name: Abstract = NONE, **options: Abstract) -> Ab
     return Appended(Generation(checked_name(machine, name), options))
 
 
-def _new_select(machine: Machine, name: Abstract, choices: Abstract, method: Abstract = DEFAULT_METHOD) -> Abstract:
+def _new_select(machine: Machine, name: Abstract, choices: Abstract, method: Abstract = NONE) -> Abstract:
     return Appended(Selection(checked_name(machine, name), choices, method))  # type: ignore[arg-type] - values are abstract
 
 

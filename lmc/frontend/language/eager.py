@@ -143,7 +143,7 @@ class EagerSession:
         return self._converted(results[0], op_id, options), results[1] if len(results) > 1 else None
 
     def select(
-        self, context: Context, op_id: str, name: str | None, choices: Any, method: str
+        self, context: Context, op_id: str, name: str | None, choices: Any, method: str | None
     ) -> tuple[Context, str, Any]:
         """Context, choice and meta data of a choice among ``choices``."""
         make: type[Any] = SelectOp  # pyright does not see that its decorator makes it a dataclass
@@ -193,7 +193,7 @@ class EagerSession:
             op_id=op.id,
             run_seed=self.run_seed,
             instance=self.instance,
-            context_length=self.engine.info.context_length,
+            info=self.engine.info,
             constraints=constraints,
         )
         asked = enumerate(timed(requests, self.timeout))
@@ -210,9 +210,11 @@ class EagerSession:
         """Results of a choice."""
         start = time.perf_counter()
         choices = selection.choices_of(op, {})
-        length = self.engine.info.context_length
+        if selection.is_written(op, self.engine.info):
+            generation, constraints = selection.written_op(op, choices, Constraints(compile=self.compile))
+            return selection.written_results(self.run_sampling(generation, context, constraints), choices)
         requests = selection.requests_of(
-            op, context, choices, op_id=op.id, instance=self.instance, context_length=length
+            op, context, choices, op_id=op.id, instance=self.instance, info=self.engine.info
         )
         handles = (self.engine.score(request) for request in timed(requests, self.timeout))
         scores = self._wait(op.id, handles, score_profile)

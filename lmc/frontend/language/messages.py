@@ -50,7 +50,7 @@ class Selection(Appendable):
 
     name: str | None
     choices: Sequence[Any]
-    method: str = "token_length_normalized"
+    method: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +110,7 @@ def gen(name: str | None = None, **options: Any) -> Generation:
     return Generation(name, options)
 
 
-def select(name: str | None, choices: Sequence[Any], method: str = "token_length_normalized") -> Selection:
+def select(name: str | None, choices: Sequence[Any], method: str | None = None) -> Selection:
     """A choice to append: ``s += lmc.select("letter", ["A", "B"])``. Options are those of ``s.select``."""
     return Selection(name, choices, method)
 

@@ -45,7 +45,7 @@ class GenerationOptions:
     min_tokens: int = 0
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
-    temperature: float = 0.0
+    temperature: float | None = None
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0

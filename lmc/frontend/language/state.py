@@ -143,16 +143,17 @@ class State(StateMisuse, Handle):
         self._assign(name, value, meta)
         return value
 
-    def select(self, name: str | None, choices: Sequence[str], method: str = "token_length_normalized") -> str:
+    def select(self, name: str | None, choices: Sequence[str], method: str | None = None) -> str:
         """Append and return the likeliest of ``choices``.
 
-        ``method``: ``token_length_normalized`` (mean log-probability per token), ``greedy_token`` (as greedy decoding
-        among the choices would go) or ``unconditional_likelihood_normalized`` (log-probability minus that without the
-        context).
+        ``method``: ``token_length_normalized`` (mean log-probability per token; the default), ``greedy_token`` (as
+        greedy decoding among the choices would go) or ``unconditional_likelihood_normalized`` (log-probability minus
+        that without the context). On a hosted model that scores no texts, a select without a method lets the model
+        write its choice, and one with a method is an error.
         """
         core = self._core
         name = self._checked_name(name)
-        if method not in SELECT_METHODS:
+        if method is not None and method not in SELECT_METHODS:
             raise bad(f"unknown select method {described(method)}", near(str(method), SELECT_METHODS))
         checked = core.session.choices(choices)
         op_id = core.session.allocate(self._path, name or "select")

@@ -77,6 +77,8 @@ class Vocabulary:
         self.tokens: tuple[bytes, ...] = tuple(found)
         """The bytes of every id; empty for those that are never text."""
         self._encoder = encoder
+        self.is_of_model = True
+        """False for the bytes of messages (``lmc.ir.tokens.messages``): the model counts other tokens."""
 
     @classmethod
     def of(cls, tokenizer: Any, *, eos_id: int | Iterable[int] | None = None, size: int | None = None) -> Vocabulary:
@@ -236,6 +238,7 @@ def _of_object(tokenizer: Any, asked: tuple[int, ...] | None, size: int | None) 
     if known is not None and known[0]() is tokenizer and known[1] == stamp:
         return known[2]
     made = _vocabulary(read_object(tokenizer), asked, size)
+    made.is_of_model = getattr(tokenizer, "is_of_model", True)
     with contextlib.suppress(TypeError):  # an object that can't be watched is read again each time
         _vocabularies[key] = (weakref.ref(tokenizer, lambda _: _vocabularies.pop(key, None)), stamp, made)
     return made

@@ -20,6 +20,7 @@ from lmc.ir.dialects.rules import (
 from lmc.ir.engine.protocol import JUMP_FORWARD, SamplingParams
 from lmc.ir.types import ANY, BOOL, CTX, FLOAT, INT, TEXT, JsonType, ListType, Type, list_of
 
+DEFAULT_METHOD = "token_length_normalized"
 SELECT_METHODS = ("token_length_normalized", "greedy_token", "unconditional_likelihood_normalized")
 PREFILL_SCOPES = ("instance", "batch")
 _parameters_of = attrgetter(*(field.name for field in dataclasses.fields(SamplingParams)))
@@ -52,7 +53,7 @@ class SamplingOp(Op):
     min_tokens: int = attribute(0)
     stop: tuple[str, ...] = attribute(())
     stop_token_ids: tuple[int, ...] = attribute(())
-    temperature: float = attribute(0.0)
+    temperature: float | None = attribute(None)
     top_p: float = attribute(1.0)
     top_k: int = attribute(0)
     min_p: float = attribute(0.0)
@@ -181,7 +182,8 @@ class SampleOp(SamplingOp):
 class SelectOp(Op):
     """Append the likeliest of ``choices``: results are the new context, the choice and the scores (``!any``).
 
-    ``choices`` holds literals and ``!text`` values, or one ``!list<!text>``. ``method`` is one of ``SELECT_METHODS``.
+    ``choices`` holds literals and ``!text`` values, or one ``!list<!text>``. ``method`` is one of ``SELECT_METHODS``;
+    without one it is ``DEFAULT_METHOD`` on a target that scores texts, and elsewhere the model writes its choice.
     ``occurrences`` are the numbers in the holes of ``id`` (``lmc.ir.ids``).
     """
 
@@ -190,7 +192,7 @@ class SelectOp(Op):
     id: str = attribute()
     occurrences: tuple[Value, ...] = operands(())
     name: str | None = attribute(None)
-    method: str = attribute("token_length_normalized")
+    method: str | None = attribute(None)
     wave: int | None = attribute(None)
     group: str | None = attribute(None)
 
@@ -209,7 +211,7 @@ class SelectOp(Op):
     def verify(self) -> None:
         expect_context(self, self.context)
         expect_occurrences(self, (self.id,), self.occurrences)
-        expect_one_of(self, "method", self.method, SELECT_METHODS)
+        expect_one_of(self, "method", self.method or DEFAULT_METHOD, SELECT_METHODS)
         if not self.choices:
             raise self.fail("no choices", "give at least one")
         for choice in self.choices:

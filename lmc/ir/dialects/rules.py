@@ -101,7 +101,7 @@ def expect_sampling(op: Op, sampling: SamplingParams) -> None:
     checks = (
         (sampling.max_tokens >= 1, "max_tokens is at least 1"),
         (0 <= sampling.min_tokens <= sampling.max_tokens, "min_tokens lies between 0 and max_tokens"),
-        (0.0 <= sampling.temperature < math.inf, "temperature is finite and not negative"),
+        (0.0 <= (sampling.temperature or 0.0) < math.inf, "temperature is finite and not negative"),
         (0.0 < sampling.top_p <= 1.0, "top_p lies in (0, 1]"),
         (sampling.top_k >= 0, "top_k is not negative"),
         (0.0 <= sampling.min_p <= 1.0, "min_p lies in [0, 1]"),

@@ -13,9 +13,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
+from lmc.ir.engine.capabilities import OWN, Capabilities
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.tokens.tokenizer import Tokenizer
-from lmc.ir.usage import Timing
+from lmc.ir.usage import Timing, Usage
 
 FinishReason = Literal["stop", "length", "eos"]
 JumpForward = Literal["exact", "canonical", "off"]
@@ -28,7 +29,8 @@ _RUNS = itertools.count(1)
 class SamplingParams:
     """Parameters of the draw of tokens and of the end of a generation.
 
-    ``temperature`` 0 is greedy (ties go to the lowest token id). ``top_k`` 0 means the whole vocabulary. ``stop``
+    ``temperature`` 0 is greedy (ties go to the lowest token id); None, where the program names none, is greedy on
+    engines that can be, and the model's own default on others. ``top_k`` 0 means the whole vocabulary. ``stop``
     strings and ``stop_token_ids`` end the generation and are not kept; no stop is honoured before ``min_tokens``
     tokens. ``logprobs`` k asks for the log-probability of each kept token and of the k likeliest ones (0: only the kept
     token's; None: none); they are those of the model, before anything below.
@@ -47,7 +49,7 @@ class SamplingParams:
     min_tokens: int = 0
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
-    temperature: float = 0.0
+    temperature: float | None = None
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0
@@ -59,8 +61,8 @@ class SamplingParams:
 
     @property
     def greedy(self) -> bool:
-        """True where the same prompt always gives the same tokens."""
-        return self.temperature == 0.0
+        """True where the same prompt always gives the same tokens, on an engine that can be greedy."""
+        return not self.temperature
 
     @property
     def penalizes(self) -> bool:
@@ -139,7 +141,9 @@ class Generation:
     ``token_ids`` are the tokens that stay in the context: all whole tokens before the stop text, no stop, no EOS.
     ``remainder`` is the text of a token that straddles the start of the stop text; it becomes pending text. ``text`` is
     everything before the stop. ``generated_tokens`` counts every token the model was asked for, ``cached_tokens`` the
-    prompt tokens that were not computed again. ``timing``: see ``Timing``; None: the engine does not measure.
+    prompt tokens that were not computed again. ``cache_written_tokens`` of the prompt were put into a provider's cache
+    at a price; ``reasoning_tokens`` of the generated ones were spent on hidden reasoning. ``failed`` are the costs of
+    attempts before the one that answered. ``timing``: see ``Timing``; None: the engine does not measure.
     """
 
     token_ids: tuple[int, ...]
@@ -151,7 +155,23 @@ class Generation:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     generated_tokens: int = 0
+    cache_written_tokens: int = 0
+    reasoning_tokens: int = 0
+    failed: tuple[Usage, ...] = ()
     timing: Timing | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def usage(self) -> Usage:
+        """The cost of the request, failed attempts included."""
+        own = Usage(
+            self.prompt_tokens,
+            self.cached_tokens,
+            self.generated_tokens,
+            1,
+            self.cache_written_tokens,
+            self.reasoning_tokens,
+        )
+        return sum(self.failed, own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +233,15 @@ class Handle(Protocol[T]):
 class EngineInfo:
     """The limits of an engine for planners. ``context_length`` and ``kv_tokens`` are in tokens.
 
-    At most ``max_running`` requests run at once (None: as many as there are).
+    At most ``max_running`` requests run at once (None: as many as there are). A context of messages is limited by the
+    provider alone.
     """
 
     name: str
     context_length: int
     kv_tokens: int | None = None
     max_running: int | None = None
+    capabilities: Capabilities = OWN
 
 
 @dataclass(slots=True)

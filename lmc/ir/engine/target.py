@@ -3,18 +3,64 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
+from lmc.ir.engine.capabilities import OWN, Capabilities
 from lmc.ir.errors import InputError
 
-KINDS = ("builtin", "hf", "local", "toy")
-WITH_PATH = ("hf", "local")
+HOSTED = ("anthropic", "openai", "server")
+"""Kinds that are reached over HTTP: ``openai:MODEL``, ``anthropic:MODEL``, ``server:URL[#MODEL]``."""
+KINDS = ("anthropic", "builtin", "hf", "local", "openai", "server", "toy")
+WITH_PATH = ("hf", "local", *HOSTED)
 """Kinds whose name is followed by a model: ``local:PATH``, ``hf:ORG/NAME[@REVISION]``."""
 WITH_WEIGHTS = ("builtin", "hf", "local")
 """Kinds that have a model folder."""
-TARGETS = "builtin, toy, local:PATH (a model folder) or hf:ORG/NAME[@REVISION]"
+TARGETS = (
+    "builtin, toy, local:PATH (a model folder), hf:ORG/NAME[@REVISION], openai:MODEL, anthropic:MODEL, "
+    "server:URL[#MODEL] or a name of [tool.lmc.targets]"
+)
 GIVEN = "engine"
 """The kind of a target that stands for an engine which the caller has made: ``engine:NAME``."""
+Api = Literal["responses", "chat", "completions", "messages"]
+"""The protocol of requests: OpenAI's three, and Anthropic's messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSettings:
+    """The settings of a target that is reached over HTTP.
+
+    Attributes:
+        api: the protocol of requests.
+        base_url: where it is; None: the provider's own address.
+        api_key_env: the environment variable that holds the key; None: the server needs none.
+        requests_per_minute: the most requests in any 60 seconds; None: no limit but the provider's.
+        tokens_per_minute: the most tokens of prompts and outputs in any 60 seconds.
+        concurrency: the most requests at the same time.
+        first_token_timeout: seconds until the first token; None: as many as ``timeout``.
+        idle_timeout: seconds between two events of a stream.
+        timeout: seconds of an attempt.
+        attempts: the most attempts of a request.
+        fallback: the target that is asked where this one fails; a name as in ``Target.parse``.
+        continuation: ``turns``: where an open turn can't be continued, it is closed and a turn of the user asks the
+            model to go on. ``error``: that is an error.
+        reasoning_tokens: tokens for reasoning, which are added to ``max_tokens``.
+        tokenizer: a ``tokenizer.json`` or its folder: contexts are tokens then, where the server takes them.
+    """
+
+    api: Api = "chat"
+    base_url: str | None = None
+    api_key_env: str | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    concurrency: int = 64
+    first_token_timeout: float | None = None
+    idle_timeout: float | None = None
+    timeout: float = 600.0
+    attempts: int = 6
+    fallback: str | None = None
+    continuation: Literal["error", "turns"] = "error"
+    reasoning_tokens: int = 0
+    tokenizer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +71,8 @@ class Target:
     Face Hub (``hf``). ``kv_tokens`` is the size of the KV pool in tokens (None: from free memory), ``deterministic``
     whether a request gets the same text whatever else is running, ``device`` where it computes ("auto": on CUDA where
     there is one), ``prefill_tokens`` how many tokens of prompts a step computes beside what is being generated (None:
-    as many as the engine finds good).
+    as many as the engine finds good). A hosted target (``HOSTED``) has its model in ``path`` and ``remote`` settings
+    instead; ``capabilities`` are what it can do.
     """
 
     kind: str
@@ -35,6 +82,8 @@ class Target:
     deterministic: bool = False
     device: str = "auto"
     prefill_tokens: int | None = None
+    remote: RemoteSettings | None = None
+    capabilities: Capabilities = OWN
 
     @classmethod
     def parse(cls, spec: str, **settings: Any) -> Target:
@@ -68,6 +117,6 @@ class Target:
         return self.kind if self.path is None else f"{self.kind}:{self.path}"
 
     @property
-    def supports_constraints(self) -> bool:
-        """True if the target's engine enforces regexes, choices, schemas and grammars."""
-        return self.kind in KINDS or self.kind == GIVEN
+    def is_hosted(self) -> bool:
+        """True if requests go to a provider or a server."""
+        return self.remote is not None

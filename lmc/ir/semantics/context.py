@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from lmc.ir.analysis.open_turns import OpenTurn
 from lmc.ir.cached import cached_property
 from lmc.ir.engine.protocol import Generation
 from lmc.ir.errors import CaptureError, ContextLengthError, InputError
@@ -58,6 +59,12 @@ class Context:
     def is_chat(self) -> bool:
         """True if any role message was opened."""
         return self.role is not None or bool(self.messages)
+
+    @property
+    def open_turn(self) -> OpenTurn:
+        """The turn that a generation from here continues."""
+        text = parts_text(self.parts)
+        return OpenTurn(self.is_chat, self.role, bool(text), text[-1:].isspace())
 
     def text(self, text: str) -> Context:
         """Append bare text: to the open turn, else to a new assistant turn, else to the raw completion."""

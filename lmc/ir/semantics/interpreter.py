@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,17 +122,13 @@ def outcome(terminator: Op, environment: Mapping[Value, Any], profile: Profile) 
 
 def generation_profile(generations: Sequence[Generation], seconds: float) -> OpProfile:
     """Return what one ``lm.gen`` or ``lm.sample`` cost."""
-    reasons: dict[str, int] = {}
-    for generation in generations:
-        reasons[generation.finish_reason] = reasons.get(generation.finish_reason, 0) + 1
-    usage = Usage(
-        sum(generation.prompt_tokens for generation in generations),
-        sum(generation.cached_tokens for generation in generations),
-        sum(generation.generated_tokens for generation in generations),
-        len(generations),
-    )
-    longest = max(generation.generated_tokens for generation in generations)
-    lengths = length_bins(generation.generated_tokens for generation in generations)
+    outputs = [(generation.finish_reason, generation.generated_tokens) for generation in generations]
+    failed = [usage.generated_tokens for generation in generations for usage in generation.failed]
+    outputs += [("failed", count) for count in failed if count]
+    reasons = Counter(reason for reason, _ in outputs)
+    usage = sum((generation.usage for generation in generations), Usage())
+    longest = max(count for _, count in outputs)
+    lengths = length_bins(count for _, count in outputs)
     return OpProfile(usage, seconds, longest, tuple(sorted(reasons.items())), lengths)
 
 
@@ -204,7 +201,7 @@ class _Machine:
         if semantics.is_local(op):
             return semantics.evaluate(op, self.environment, self.engine.tokenizer, self.constraints)
         if isinstance(op, SamplingOp):
-            return self._generate(op)
+            return self._generate(*self.constraints.defined(op, self.environment))
         if isinstance(op, SelectOp):
             return self._select(op)
         if isinstance(op, HostCallOp):
@@ -239,18 +236,17 @@ class _Machine:
         self.recording.branch(op.id, then=results[0])
         return results
 
-    def _generate(self, op: SamplingOp) -> tuple[Any, ...]:
+    def _generate(self, op: SamplingOp, constraints: Constraints) -> tuple[Any, ...]:
         context = self.environment[op.context]
         start = time.perf_counter()
         op_id = semantics.runtime_id(op, self.environment)
-        op, constraints = self.constraints.defined(op, self.environment)
         requests = semantics.generation_requests(
             op,
             context,
             op_id=op_id,
             run_seed=self.run_seed,
             instance=self.instance,
-            context_length=self.engine.info.context_length,
+            info=self.engine.info,
             constraints=constraints,
         )
         generations = [self.engine.submit(request).future.result() for request in requests]
@@ -261,10 +257,12 @@ class _Machine:
         context = self.environment[op.context]
         start = time.perf_counter()
         choices = selection.choices_of(op, self.environment)
+        if selection.is_written(op, self.engine.info):
+            results = self._generate(*selection.written_op(op, choices, self.constraints))
+            return selection.written_results(results, choices)
         op_id = semantics.runtime_id(op, self.environment)
-        length = self.engine.info.context_length
         requests = selection.requests_of(
-            op, context, choices, op_id=op_id, instance=self.instance, context_length=length
+            op, context, choices, op_id=op_id, instance=self.instance, info=self.engine.info
         )
         scores = [self.engine.score(request).future.result() for request in requests]
         self.recording.op(op_id, score_profile(scores, time.perf_counter() - start))

@@ -31,12 +31,13 @@ from lmc.ir.dialects.core_ops import (
     TranscriptOp,
 )
 from lmc.ir.dialects.section_ops import SectionsOp
-from lmc.ir.engine.protocol import Generation, Request, derive_seed
+from lmc.ir.engine.protocol import EngineInfo, Generation, Request, derive_seed
 from lmc.ir.engine.stopping import Stopper
 from lmc.ir.errors import LmcError, PlanMismatchError
 from lmc.ir.ids import fill_holes
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.context import Context
+from lmc.ir.semantics.requirements import check_op
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.tokens.tokens import token_texts
 
@@ -89,16 +90,17 @@ def generation_requests(
     op_id: str,
     run_seed: int,
     instance: int,
-    context_length: int,
+    info: EngineInfo,
     constraints: Constraints = NO_CONSTRAINTS,
 ) -> list[Request]:
     """Return what to submit for ``lm.gen`` (one request) or ``lm.sample`` (``n`` requests over one prompt).
 
-    ``op_id`` is the op's ``runtime_id``, ``context_length`` the engine's, in tokens.
+    ``op_id`` is the op's ``runtime_id``, ``info`` the engine's.
     Raises ``ConstraintError`` where the op's constraint can't be compiled, ``ContextLengthError`` for a prompt that is
-    much longer than the context.
+    much longer than the context, ``LoweringError`` for what the engine can't do.
     """
-    context.check_fits(context_length)
+    check_op(op, context.open_turn, info.capabilities, info.name)
+    context.check_fits(info.context_length)
     count = op.n if isinstance(op, SampleOp) else 1
     constraint = constraints.find(op)
     jump_forward: Any = op.jump_forward  # one of JUMP_FORWARD, says the verifier

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lmc.ir.builtins.checks import checked_choices
-from lmc.ir.core import Value
-from lmc.ir.dialects.core_ops import SelectOp
-from lmc.ir.engine.protocol import Score, ScoreRequest
+from lmc.ir.core import Constraint, Value
+from lmc.ir.dialects.core_ops import GenOp, SelectOp
+from lmc.ir.dialects.model_ops import DEFAULT_METHOD
+from lmc.ir.engine.protocol import EngineInfo, Score, ScoreRequest
+from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.context import Context
+from lmc.ir.semantics.requirements import check_op
 from lmc.ir.tokens.tokens import token_texts
+
+_LEAST_ROOM = 16
+"""Tokens of a written choice beyond one for each of its bytes: for the JSON around it."""
 
 
 def choices_of(op: SelectOp, environment: Mapping[Value, Any]) -> list[str]:
@@ -23,14 +31,15 @@ def choices_of(op: SelectOp, environment: Mapping[Value, Any]) -> list[str]:
 
 
 def requests_of(
-    op: SelectOp, context: Context, choices: Sequence[str], *, op_id: str, instance: int, context_length: int
+    op: SelectOp, context: Context, choices: Sequence[str], *, op_id: str, instance: int, info: EngineInfo
 ) -> list[ScoreRequest]:
     """Return the requests: the choices after the context; for the unconditional method also after nothing.
 
-    ``op_id`` is the op's ``runtime_id``, ``context_length`` the engine's, in tokens. Raises ``ContextLengthError`` for
-    a prompt that is much longer than the context.
+    ``op_id`` is the op's ``runtime_id``, ``info`` the engine's. Raises ``ContextLengthError`` for a prompt that is much
+    longer than the context, ``LoweringError`` for what the engine can't do.
     """
-    context.check_fits(context_length)
+    check_op(op, context.open_turn, info.capabilities, info.name)
+    context.check_fits(info.context_length)
     prompt, continuations = context.choices(choices)
     requests = [ScoreRequest(prompt, continuations, op_id=op_id, instance=instance)]
     if op.method == "unconditional_likelihood_normalized":
@@ -39,11 +48,39 @@ def requests_of(
     return requests
 
 
+def is_written(op: SelectOp, info: EngineInfo) -> bool:
+    """Return True if the model writes one of the choices, since the engine scores no texts."""
+    return op.method is None and not info.capabilities.scores
+
+
+def written_op(op: SelectOp, choices: Sequence[str], constraints: Constraints) -> tuple[GenOp, Constraints]:
+    """Return the generation that makes the choice, and its constraint."""
+    symbol = Constraint("choices", "choices", json.dumps(list(choices)))
+    make: type[Any] = GenOp  # pyright does not see that its decorator makes it a dataclass
+    generation: GenOp = make(
+        context=op.context,
+        id=op.id,
+        occurrences=op.occurrences,
+        name=op.name,
+        max_tokens=_LEAST_ROOM + max(len(choice.encode()) for choice in choices),
+        constraint=symbol.name,
+        results=op.results[:2],
+        location=op.location,
+    )
+    return generation, replace(constraints, symbols={symbol.name: symbol})
+
+
+def written_results(results: tuple[Any, ...], choices: Sequence[str]) -> tuple[Context, str, dict[str, Any]]:
+    """Return the results of the select from those of its ``written_op``: there are no scores."""
+    context, choice = results
+    return context, choice, {"choices": list(choices)}
+
+
 def results_of(
     op: SelectOp, context: Context, requests: Sequence[ScoreRequest], choices: Sequence[str], scores: Sequence[Score]
 ) -> tuple[Context, str, dict[str, Any]]:
     """The new context, the winning choice (the first among equals) and the scores of all."""
-    points = _METHODS[op.method](scores)
+    points = _METHODS[op.method or DEFAULT_METHOD](scores)
     best = max(range(len(choices)), key=lambda index: (points[index], -index))
     token_ids = [list(continuation) for continuation in requests[0].continuations]
     meta = {

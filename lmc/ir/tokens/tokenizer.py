@@ -120,6 +120,11 @@ class Tokenizer:
         return replace(self, eos_ids=merged)
 
     @property
+    def is_of_model(self) -> bool:
+        """True if a model counts these tokens."""
+        return True
+
+    @property
     def start_ids(self) -> tuple[int, ...]:
         """The prefix of an otherwise empty prompt: BOS, else an end token."""
         start = self.bos_id if self.bos_id is not None else next(iter(self.eos_ids), None)

@@ -101,7 +101,7 @@ def check_sampling(sampling: SamplingParams) -> None:
             f"between 0 and max_tokens ({sampling.max_tokens})",
         ),
         (
-            math.isfinite(sampling.temperature) and sampling.temperature >= 0,
+            0 <= (sampling.temperature or 0.0) < math.inf,
             f"temperature is {sampling.temperature}",
             "a number from 0 on",
         ),
@@ -184,8 +184,9 @@ def _named(types: Iterable[type]) -> str:
 _KINDS: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("max_tokens", "min_tokens", "top_k"), _is_integer, "an integer"),
     (("logprobs",), lambda value: value is None or _is_integer(value), "an integer, or None"),
+    (("temperature",), lambda value: value is None or _is_number(value), "a number, or None"),
     (
-        ("temperature", "top_p", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"),
+        ("top_p", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"),
         _is_number,
         "a number",
     ),

@@ -75,7 +75,7 @@ class DeviceDraws:
         sampling = [draw.sampling for draw in draws]
         return Draws(
             column(numbers, torch.int32),
-            column([each.temperature for each in sampling], torch.float32),
+            column([each.temperature or 0.0 for each in sampling], torch.float32),
             column([each.top_k for each in sampling], torch.int32),
             column([each.top_p for each in sampling], torch.float32),
             column([each.min_p for each in sampling], torch.float32),

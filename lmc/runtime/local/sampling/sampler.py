@@ -161,7 +161,7 @@ def _is_plain(draw: Draw) -> bool:
 
 def _choice_of(logits: NDArray[np.float32], draw: Draw) -> Choice:
     sampling = draw.sampling
-    number = 0.0 if sampling.temperature == 0.0 else uniform(draw.seed, draw.position)
+    number = 0.0 if sampling.greedy else uniform(draw.seed, draw.position)
     return _choice(sampling, number, adjusted(logits, draw) if draw.adjusts else None, draw.mask)
 
 
@@ -171,7 +171,7 @@ def _choice(
     changes: tuple[Ids, NDArray[np.float32]] | None = None,
     mask: Mask | None = None,
 ) -> Choice:
-    truncation = sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p
+    truncation = sampling.temperature or 0.0, sampling.top_k, sampling.top_p, sampling.min_p
     return Choice(*truncation, number, sampling.logprobs, changes, mask)
 
 

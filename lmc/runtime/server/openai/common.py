@@ -84,6 +84,29 @@ class ResponseFormat(BaseModel):
         return {"type": "object"} if self.type == "json_object" else None
 
 
+class StructuredOutputs(BaseModel):
+    """A constraint as vLLM's server takes it: one of the first four."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    json_: dict[str, Any] | bool | str | None = Field(default=None, alias="json")
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+    disable_any_whitespace: bool | None = None
+
+    @property
+    def definitions(self) -> list[tuple[str, str, Any]]:
+        """Parameter, kind and definition of each constraint in it."""
+        given = {"json": self.json_, "regex": self.regex, "choice": self.choice, "grammar": self.grammar}
+        kinds = {"json": "schema", "choice": "choices"}
+        return [
+            (f"structured_outputs.{name}", kinds.get(name, name), value)
+            for name, value in given.items()
+            if value is not None
+        ]
+
+
 class Restriction(NamedTuple):
     """A parameter that restricts the output; the rest is as in ``Model.constraint``."""
 
@@ -117,6 +140,7 @@ class Sampled(Parameters):
     json_schema: dict[str, Any] | bool | str | None = None
     whitespace: Whitespace | None = None
     response_format: ResponseFormat | None = None
+    structured_outputs: StructuredOutputs | None = None
 
     @model_validator(mode="after")
     def _check_stream_options(self) -> Sampled:
@@ -163,7 +187,9 @@ class Sampled(Parameters):
             if self.whitespace is not None:
                 raise refused("whitespace", "it is that of a json_schema or response_format")
             return None
-        return Restriction(*found[0], self.whitespace)
+        of_vllm = self.structured_outputs
+        is_flexible = of_vllm is not None and of_vllm.json_ is not None and of_vllm.disable_any_whitespace is False
+        return Restriction(*found[0], "flexible" if is_flexible else self.whitespace)
 
     def _constraints(self) -> list[tuple[str, str, Any]]:
         """Return the parameters that restrict the output, with kind and definition. An empty text is none."""
@@ -176,7 +202,7 @@ class Sampled(Parameters):
             found.append(("json_schema", "schema", self.json_schema))
         if self.response_format is not None and (schema := self.response_format.definition) is not None:
             found.append(("response_format", "schema", schema))
-        return found
+        return [*found, *(self.structured_outputs.definitions if self.structured_outputs is not None else ())]
 
 
 def check_model(model: Model, name: str) -> None:

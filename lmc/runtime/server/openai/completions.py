@@ -36,6 +36,7 @@ class CompletionRequest(Sampled):
     max_tokens: int | None = Field(default=None, ge=0)
     logprobs: int | None = Field(default=None, ge=0, le=5)
     echo: bool | None = None
+    return_token_ids: bool | None = None
 
     def prompts(self, model: Model) -> list[tuple[int, ...]]:
         """Return the prompts as token ids. Raises ``ApiError``."""
@@ -121,11 +122,18 @@ class Completing:
     def choice(self, prompt: tuple[int, ...], echoed: list[TokenLogprob | None], found: Generation) -> dict[str, Any]:
         """Return a choice as JSON data."""
         text = self.model.tokenizer.decode(prompt) if self.body.echo else ""
+        tokens = {"token_ids": list(found.token_ids)} if self.body.return_token_ids else {}
         logprobs = None
         if self.body.logprobs is not None:
             entries = [*echoed, *(found.logprobs or ())]
             logprobs = logprobs_of(entries, prompt if self.body.echo else (), TextOffsets(self.model.texts))
-        return {"text": text + found.text, "logprobs": logprobs, "finish_reason": FINISH[found.finish_reason]}
+        return {
+            "text": text + found.text,
+            "logprobs": logprobs,
+            "finish_reason": FINISH[found.finish_reason],
+            "stop_reason": found.matched_stop if found.finish_reason == "stop" else None,
+            **tokens,
+        }
 
 
 def logprobs_of(
@@ -176,8 +184,19 @@ async def _events(request: Request, work: Completing, head: dict[str, Any]) -> A
     usage: dict[str, Any] = {"usage": None} if wants_usage else {}
     count = body.choices
 
-    def chunk(index: int, text: str, finish: str | None = None, logprobs: Any = None) -> bytes:
-        choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
+    def chunk(
+        index: int,
+        text: str,
+        finish: str | None = None,
+        logprobs: Any = None,
+        *,
+        ids: Sequence[int] = (),
+        stop: str | int | None = None,
+    ) -> bytes:
+        choice: dict[str, Any] = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
+        choice["stop_reason"] = stop
+        if body.return_token_ids:
+            choice["token_ids"] = list(ids)
         return data({**head, "choices": [choice], **usage})
 
     echoed = await work.echoed()
@@ -200,13 +219,14 @@ async def _events(request: Request, work: Completing, head: dict[str, Any]) -> A
             logprobs = None
             if body.logprobs is not None:
                 logprobs = logprobs_of(content.logprobs, (), offsets[index])
-            yield chunk(index, content.text, logprobs=logprobs)
+            yield chunk(index, content.text, logprobs=logprobs, ids=content.token_ids)
             continue
         found[index] = content
         rest = (content.logprobs or ())[sent[index] :]
         if rest:
             yield chunk(index, "", logprobs=logprobs_of(rest, (), offsets[index]))
-        yield chunk(index, "", FINISH[content.finish_reason])
+        stop = content.matched_stop if content.finish_reason == "stop" else None
+        yield chunk(index, "", FINISH[content.finish_reason], ids=content.token_ids[sent[index] :], stop=stop)
     ordered = [found[index] for index in sorted(found)]
     note_usage(request, ordered, count)
     if wants_usage:

@@ -1,0 +1,103 @@
+"""Needs of an op and capabilities of its target: compared in compilation, and again where a request is made."""
+
+from __future__ import annotations
+
+from lmc.ir.analysis.open_turns import OpenTurn
+from lmc.ir.dialects.model_ops import SamplingOp, SelectOp
+from lmc.ir.engine.capabilities import PARAMETERS, Capabilities
+from lmc.ir.engine.protocol import SamplingParams
+from lmc.ir.errors import LmcError, LoweringError
+from lmc.ir.wording import with_article
+
+_DEFAULTS = SamplingParams()
+PROVIDERS_TEMPERATURE = 1.0
+"""The temperature of hosted models without one: a program that names it gets it, whether it can be sent or not."""
+
+
+def check_op(op: SamplingOp | SelectOp, turn: OpenTurn, capabilities: Capabilities, target: str) -> None:
+    """Raise ``LoweringError`` at the line of ``op`` where ``target`` can't do what it asks for."""
+    if isinstance(op, SelectOp):
+        _check_select(op, capabilities, target)
+        if capabilities.scores:
+            return
+    else:
+        _check_parameters(op, capabilities, target)
+    _check_turn(op, turn, capabilities, target)
+
+
+def _check_select(op: SelectOp, capabilities: Capabilities, target: str) -> None:
+    if capabilities.scores:
+        return
+    if op.method is None:
+        if capabilities.structured == "none":
+            raise _lacking(
+                op,
+                f"needs scores or a constraint, and {target} has neither",
+                "generate a text and compare it in the program, or use another target",
+            )
+        return
+    raise _lacking(
+        op,
+        f"compares scores ({op.method}), and {target} gives no log-probabilities of texts",
+        "leave out the method: the model then writes one of the choices; or use a local model or a server with echo",
+    )
+
+
+def _check_parameters(op: SamplingOp, capabilities: Capabilities, target: str) -> None:
+    sampling = op.sampling
+    for name in PARAMETERS:
+        given = getattr(sampling, name)
+        is_default = given == getattr(_DEFAULTS, name) or (name == "temperature" and given == PROVIDERS_TEMPERATURE)
+        if not is_default and name not in capabilities.parameters:
+            raise _lacking(op, f"sets {name}, which {target} does not take", "leave it out, or use another model")
+    if op.seed is not None and not capabilities.seed:
+        raise _lacking(op, f"sets a seed, which {target} does not take", "leave it out, or use another model")
+    most = capabilities.max_output_tokens
+    if most is not None and sampling.max_tokens > most:
+        raise _lacking(
+            op, f"asks for {sampling.max_tokens:,} tokens, and {target} gives at most {most:,}", f"max_tokens={most}"
+        )
+    if sampling.logprobs is not None and (capabilities.logprobs is None or sampling.logprobs > capabilities.logprobs):
+        given = "none" if capabilities.logprobs is None else f"those of at most {capabilities.logprobs} tokens"
+        raise _lacking(op, f"asks for log-probabilities, and {target} gives {given}", "leave out logprobs")
+    if capabilities.structured == "none" and (op.constraint is not None or op.definition_kind is not None):
+        raise _lacking(
+            op,
+            f"has a constraint, which {target} does not enforce",
+            "leave out regex, choices, schema, dtype and grammar and check the text in the program; to pick one of a "
+            "few texts, use select",
+        )
+
+
+def _check_turn(op: SamplingOp | SelectOp, turn: OpenTurn, capabilities: Capabilities, target: str) -> None:
+    if capabilities.contexts == "tokens":
+        return
+    if capabilities.contexts == "text":
+        if turn.is_chat:
+            raise _lacking(op, f"follows messages, and {target} takes plain text", "use no roles, or another api")
+        return
+    if not turn.is_chat:
+        raise _lacking(op, f"follows text without a role, and {target} takes messages", "begin with s += lmc.user(…)")
+    if turn.role not in (None, "assistant"):
+        role = with_article(f"{turn.role} message")
+        raise _lacking(op, f"writes {role}, and {target} writes as the assistant alone", "generate after the message")
+    if not turn.is_filled or capabilities.continuation in ("exact", "turns"):
+        return
+    if capabilities.continuation == "none":
+        raise _lacking(
+            op,
+            f"continues a turn of the assistant, which {target} can't",
+            'ask for it in a message of the user, or set continuation = "turns" for the target: the turn is closed, '
+            "and a message asks the model to go on",
+        )
+    if turn.ends_blank:
+        raise _lacking(
+            op,
+            f"continues a turn that ends in white space, which {target} refuses",
+            "put the white space behind the generation",
+        )
+
+
+def _lacking(op: SamplingOp | SelectOp, cause: str, remedy: str) -> LmcError:
+    what = "select" if isinstance(op, SelectOp) else "generation"
+    return LoweringError(f"{what} {op.id!r} {cause}", remedy=remedy, location=op.location)

@@ -1,0 +1,478 @@
+"""An engine over HTTP: a hosted model, or a server that somebody runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from lmc.grammar.constraint import Constraint
+from lmc.grammar.provider_schema import ProviderForm, form_of
+from lmc.ir.engine.loop_thread import LoopThread
+from lmc.ir.engine.protocol import (
+    Engine,
+    EngineInfo,
+    EngineStatistics,
+    Generation,
+    Handle,
+    OnDelta,
+    Request,
+    Score,
+    ScoreRequest,
+    TokenDelta,
+)
+from lmc.ir.engine.target import RemoteSettings, Target
+from lmc.ir.errors import (
+    ConstraintError,
+    EngineClosedError,
+    EngineError,
+    InputError,
+    RequestCancelledError,
+    RequestTimeoutError,
+)
+from lmc.ir.tokens.messages import conversation_of
+from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.ir.usage import Usage
+from lmc.runtime.remote.asking import BYTES_PER_TOKEN, Asked, ModelProtocol, RemoteService, Reply
+from lmc.runtime.remote.attempts import attempts
+from lmc.runtime.remote.failures import AttemptError, malformed, too_slow
+from lmc.runtime.remote.limits import RateLimits
+
+T = TypeVar("T")
+_UNBOUNDED = 1 << 40
+_NO_KEY = "none"
+"""Sent to servers that need no key: the SDKs want one."""
+
+
+class _Loop(LoopThread):
+    """The event loop of one engine."""
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work`` there."""
+        self._loop.call_soon_threadsafe(lambda: self._keep(self._loop.create_task(work)))
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call ``function`` there."""
+        self._loop.call_soon_threadsafe(function)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        super().__init__("lmc-remote")
+
+
+@dataclass
+class _Sent(Generic[T]):
+    """A request that waits, or is under way."""
+
+    loop: _Loop
+    future: Future[T] = field(default_factory=Future)
+    task: asyncio.Task[Any] | None = None
+    is_cancelled: bool = False
+
+    def cancel(self) -> None:
+        """Drop it: its connection is closed."""
+        if not self.future.done():
+            self.loop.call(self._cancel)
+
+    def _cancel(self) -> None:
+        self.is_cancelled = True
+        if self.task is not None:
+            self.task.cancel()
+
+
+class RemoteEngine:
+    """Sends requests to the model of ``target``; ``tokenizer`` is that of its contexts.
+
+    The key is read from the environment at the first request. ``fallback`` makes the engine that is asked where a
+    request fails after all its attempts; it is made when it is needed, and closed with this one.
+
+    Raises ``InputError`` where a variable that should hold the key is not set.
+    """
+
+    def __init__(self, target: Target, tokenizer: Tokenizer, fallback: Callable[[], Engine] | None = None) -> None:
+        assert target.remote is not None
+        assert target.path is not None
+        self._settings: RemoteSettings = target.remote
+        self._spec = target.spec
+        self._tokenizer = tokenizer
+        self._capabilities = target.capabilities
+        self._info = EngineInfo(
+            target.spec, _UNBOUNDED, max_running=target.remote.concurrency, capabilities=target.capabilities
+        )
+        self._service = RemoteService(
+            _model(target),
+            target.remote if target.kind != "server" else replace(target.remote, base_url=_address(target)),
+            target.capabilities,
+            _key(target),
+            tokenizer,
+        )
+        self._make_fallback = fallback
+        self._fallback: Engine | None = None
+        self._statistics = EngineStatistics()
+        self._lock = threading.Lock()
+        self._forms: dict[str, ProviderForm | None] = {}
+        self._closed = False
+        self._loop = _Loop()
+        self._protocol: ModelProtocol | None = None
+        self._limits: RateLimits | None = None
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._tokenizer
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._info
+
+    @property
+    def statistics(self) -> EngineStatistics:
+        with self._lock:
+            return replace(self._statistics)
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        try:
+            asked = self._asked(request)
+        except (ConstraintError, EngineError, InputError) as error:
+            return _failed(self._loop, error)
+
+        async def fall_back(engine: Engine) -> Generation:
+            return await asyncio.wrap_future(engine.submit(request, on_delta).future)
+
+        return self._send(lambda: self._generate(asked, on_delta), fall_back)
+
+    def score(self, request: ScoreRequest) -> Handle[Score]:
+        async def fall_back(engine: Engine) -> Score:
+            return await asyncio.wrap_future(engine.score(request).future)
+
+        return self._send(lambda: self._score(request), fall_back)
+
+    def close(self) -> None:
+        """Cancel what is under way, and close the connections."""
+        if self._closed:
+            return
+        self._closed = True
+        done = threading.Event()
+
+        async def end() -> None:
+            if self._protocol is not None:
+                await self._protocol.close()
+            done.set()
+
+        self._loop.start(end())
+        done.wait(2.0)
+        self._loop.close()
+        if self._fallback is not None:
+            self._fallback.close()
+
+    def _send(self, ask: Callable[[], Coroutine[Any, Any, T]], fall_back: Callable[[Engine], Any]) -> Handle[T]:
+        sent: _Sent[T] = _Sent(self._loop)
+        if self._closed:
+            return _failed(self._loop, EngineClosedError(f"the connection to {self._spec} was closed"))
+
+        async def work() -> None:
+            sent.task = asyncio.current_task()
+            try:
+                if sent.is_cancelled:
+                    raise asyncio.CancelledError
+                try:
+                    answer = await ask()
+                except AttemptError as failure:
+                    if self._make_fallback is None or not isinstance(failure.error, EngineError):
+                        raise
+                    answer = await fall_back(self._second())
+                sent.future.set_result(answer)
+            except AttemptError as failure:
+                failure.error.usage = failure.usage
+                sent.future.set_exception(failure.error)
+            except (asyncio.CancelledError, CancelledError):
+                error = EngineClosedError if self._closed else RequestCancelledError
+                sent.future.set_exception(error("the request was cancelled"))
+            except BaseException as error:
+                sent.future.set_exception(error)
+
+        self._loop.start(work())
+        return sent
+
+    def _second(self) -> Engine:
+        if self._fallback is None:
+            assert self._make_fallback is not None
+            self._fallback = self._make_fallback()
+        return self._fallback
+
+    def _asked(self, request: Request) -> Asked:
+        """Return what is sent for a request. Raises ``ConstraintError`` for a constraint that the provider lacks."""
+        capabilities, sampling = self._capabilities, request.sampling
+        conversation = None if capabilities.contexts == "tokens" else conversation_of(request.prompt)
+        stops = sampling.stop if len(sampling.stop) <= capabilities.stops else ()
+        if not capabilities.blank_stops:
+            stops = tuple(each for each in stops if each.strip())
+        return Asked(
+            request,
+            conversation,
+            stops,
+            self._form(request),
+            sampling.max_tokens + self._settings.reasoning_tokens,
+            self._settings.timeout if request.timeout is None else min(request.timeout, self._settings.timeout),
+        )
+
+    def _form(self, request: Request) -> ProviderForm | None:
+        constraint = request.constraint
+        if constraint is None or self._capabilities.structured != "schema":
+            return None
+        source = constraint.source if isinstance(constraint, Constraint) else None
+        if source is None:
+            raise EngineError("the definition of a constraint is not known", remedy="run the program through lmc.jit")
+        if constraint.digest not in self._forms:
+            self._forms[constraint.digest] = form_of(source, self._capabilities.schema_keywords, self._spec)
+        return self._forms[constraint.digest]
+
+    async def _generate(self, asked: Asked, on_delta: OnDelta | None) -> Generation:
+        failed: list[Usage] = []
+        deadline = None if asked.request.timeout is None else time.monotonic() + asked.request.timeout
+        shown = _Shown(on_delta)
+        planned = len(asked.request.prompt) // self._bytes_per_token + asked.max_tokens
+
+        async def once() -> Generation:
+            async with self._opened().place(planned) as charge:
+                reader = _Reader(asked, self._tokenizer, shown)
+                try:
+                    reply = await self._within(asked, reader if self._streams(asked, on_delta) else None)
+                    found = reader.generation(reply)
+                except AttemptError as failure:
+                    self._opened().correct(charge, failure.usage.prompt_tokens + failure.usage.generated_tokens)
+                    raise
+                cost = reply.cost(asked)
+                self._opened().correct(charge, cost.prompt_tokens + cost.generated_tokens)
+                self._count(cost)
+                return found
+
+        work = attempts(once, self._settings.attempts, self._opened().hold, failed)
+        found = await self._in_time(work, deadline, failed)
+        return replace(found, failed=tuple(failed))
+
+    async def _score(self, request: ScoreRequest) -> Score:
+        if not self._capabilities.scores:
+            raise EngineError(f"{self._spec} gives no log-probabilities of texts", remedy="leave out the method")
+        failed: list[Usage] = []
+        deadline = None if request.timeout is None else time.monotonic() + request.timeout
+        planned = len(request.prompt) + sum(map(len, request.continuations))
+
+        async def once() -> Score:
+            async with self._opened().place(planned):
+                return await self._api().score(request, self._settings.timeout)
+
+        return await self._in_time(
+            attempts(once, self._settings.attempts, self._opened().hold, failed), deadline, failed
+        )
+
+    async def _in_time(self, work: Coroutine[Any, Any, T], deadline: float | None, failed: list[Usage]) -> T:
+        """Wait for an answer until the request's own deadline, attempts and pauses included."""
+        try:
+            async with asyncio.timeout(None if deadline is None else deadline - time.monotonic()):
+                return await work
+        except TimeoutError:
+            error = RequestTimeoutError(
+                f"{self._spec} gave no answer within the request's timeout", remedy="give it a longer one"
+            )
+            raise AttemptError(error, again=False, usage=sum(failed, Usage(calls=1))) from None
+        except AttemptError as failure:
+            failure.usage = sum(failed, Usage())
+            raise
+
+    async def _within(self, asked: Asked, reader: _Reader | None) -> Reply:
+        """Ask once, within the timeouts of the target."""
+        try:
+            async with asyncio.timeout(asked.timeout):
+                return await self._api().generate(asked, None if reader is None else reader.text)
+        except TimeoutError:
+            raise too_slow(self._spec, "whole answer", asked.timeout) from None
+
+    def _streams(self, asked: Asked, on_delta: OnDelta | None) -> bool:
+        cuts = asked.stops != asked.request.sampling.stop
+        settings = self._settings
+        return cuts or on_delta is not None or bool(settings.first_token_timeout or settings.idle_timeout)
+
+    @property
+    def _bytes_per_token(self) -> int:
+        return 1 if self._capabilities.contexts == "tokens" else BYTES_PER_TOKEN
+
+    def _api(self) -> ModelProtocol:
+        """Return the protocol: its SDK loads with the first request."""
+        if self._protocol is None:
+            try:
+                self._protocol = _protocol(self._service)
+            except ModuleNotFoundError as missing:
+                if missing.name not in ("openai", "anthropic", "httpx2"):
+                    raise
+                error = EngineError(f"{self._spec} needs {missing.name}", remedy="pip install 'lmc-compiler[api]'")
+                raise AttemptError(error, again=False) from missing
+        return self._protocol
+
+    def _opened(self) -> RateLimits:
+        if self._limits is None:
+            settings = self._settings
+            self._limits = RateLimits(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
+        return self._limits
+
+    def _count(self, usage: Usage) -> None:
+        with self._lock:
+            self._statistics.requests += 1
+            self._statistics.prompt_tokens += usage.prompt_tokens
+            self._statistics.cached_tokens += usage.cached_tokens
+            self._statistics.prefilled_tokens += usage.prompt_tokens - usage.cached_tokens
+            self._statistics.generated_tokens += usage.generated_tokens
+
+
+class _Shown:
+    """The text that a program was shown of a reply: after a failed attempt it is not shown again."""
+
+    def __init__(self, on_delta: OnDelta | None) -> None:
+        self._on_delta = on_delta
+        self._given = ""
+
+    def show(self, text: str) -> None:
+        """Show what is new of ``text``, the settled text of the reply so far."""
+        if self._on_delta is not None and len(text) > len(self._given) and text.startswith(self._given):
+            self._on_delta(TokenDelta(text[len(self._given) :]))
+            self._given = text
+
+
+class _Reader:
+    """Reads one reply: stops that are not the provider's, constraints, and the tokens that stay."""
+
+    def __init__(self, asked: Asked, tokenizer: Tokenizer, shown: _Shown) -> None:
+        self._asked = asked
+        self._tokenizer = tokenizer
+        self._shown = shown
+        self._text = ""
+
+    def text(self, added: str) -> bool:
+        """Take new text of a stream; False once a stop is met."""
+        self._text += added
+        stop = self._stop(self._text)
+        if self._asked.form is None:
+            end = len(self._text) - self._held_back() if stop is None else stop[0]
+            self._shown.show(self._text[:end])
+        return stop is None
+
+    def generation(self, reply: Reply) -> Generation:
+        """Return the result of a reply. Raises ``AttemptError`` for one that is not what was asked for."""
+        request, cost = self._asked.request, reply.cost(self._asked)
+        text, end, matched = reply.text, reply.end, reply.matched_stop
+        if self._asked.form is not None and end == "eos":
+            try:
+                text = self._asked.form.output(text)
+            except (ValueError, RecursionError) as error:
+                raise malformed("the model", f"an output that is no JSON of its schema: {error}") from None
+        stop = self._stop(text)
+        if stop is not None:
+            (at, matched), end = stop, "stop"
+            text = text[:at]
+        constraint = request.constraint
+        if constraint is not None and not request.may_be_cut and end != "eos" and not constraint.matches(text):
+            error = EngineError(
+                f"the output of {request.op_id!r} was cut after {cost.generated_tokens:,} tokens, "
+                "before it was what its constraint allows",
+                remedy="raise max_tokens; reasoning counts too (reasoning_tokens of the target)",
+            )
+            raise AttemptError(error, again=False, usage=cost)
+        kept, remainder = _kept(text, reply.token_ids, self._tokenizer)
+        self._shown.show(text)
+        return Generation(
+            token_ids=kept,
+            text=text,
+            finish_reason=end,
+            remainder=remainder,
+            matched_stop=matched,
+            logprobs=None if reply.logprobs is None else reply.logprobs[: len(kept)],
+            prompt_tokens=cost.prompt_tokens,
+            cached_tokens=cost.cached_tokens,
+            generated_tokens=cost.generated_tokens,
+            cache_written_tokens=cost.cache_written_tokens,
+            reasoning_tokens=cost.reasoning_tokens,
+        )
+
+    def _stop(self, text: str) -> tuple[int, str] | None:
+        """Return where the first stop string begins, and which it is."""
+        found = [(at, stop) for stop in self._asked.request.sampling.stop if (at := text.find(stop)) >= 0]
+        return min(found) if found else None
+
+    def _held_back(self) -> int:
+        """Return the length of the longest end of the text that a stop string could begin with."""
+        stops = self._asked.request.sampling.stop
+        longest = min(max(map(len, stops), default=1) - 1, len(self._text))
+        lengths = range(longest, 0, -1)
+        return next((size for size in lengths if any(stop.startswith(self._text[-size:]) for stop in stops)), 0)
+
+
+def _kept(text: str, token_ids: tuple[int, ...] | None, tokenizer: Tokenizer) -> tuple[tuple[int, ...], str]:
+    """Return the tokens of a reply that stay in the context, and the text behind them that is less than a token."""
+    if token_ids is None:
+        return tokenizer.encode(text), ""
+    ids = token_ids
+    while ids and ids[-1] in tokenizer.eos_ids:
+        ids = ids[:-1]
+    while ids and not text.startswith(decoded := tokenizer.decode(ids)):
+        del decoded
+        ids = ids[:-1]
+    return ids, text[len(tokenizer.decode(ids)) :]
+
+
+def _protocol(service: RemoteService) -> ModelProtocol:
+    """Return the protocol of a service. Loads its SDK, which takes a second."""
+    if service.settings.api == "chat":
+        from lmc.runtime.remote.protocols.openai_chat import ChatProtocol
+
+        return ChatProtocol(service)
+    if service.settings.api == "responses":
+        from lmc.runtime.remote.protocols.openai_responses import ResponsesProtocol
+
+        return ResponsesProtocol(service)
+    if service.settings.api == "completions":
+        from lmc.runtime.remote.protocols.openai_completions import CompletionsProtocol
+
+        return CompletionsProtocol(service)
+    from lmc.runtime.remote.protocols.anthropic_messages import MessagesProtocol
+
+    return MessagesProtocol(service)
+
+
+def _model(target: Target) -> str:
+    """Return the name of the model: behind ``#`` of a server; empty: the one that it has."""
+    assert target.path is not None
+    return target.path.partition("#")[2] if target.kind == "server" else target.path
+
+
+def _address(target: Target) -> str:
+    """Return the address of the API of a server."""
+    assert target.path is not None
+    address = target.path.partition("#")[0].rstrip("/")
+    return address if address.endswith("/v1") else f"{address}/v1"
+
+
+def _key(target: Target) -> str:
+    assert target.remote is not None
+    name = target.remote.api_key_env
+    if name is None:
+        return _NO_KEY
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise InputError(
+            f"{target.spec} needs a key, and {name} is not set", remedy=f"export {name}=… in the environment"
+        )
+    return key
+
+
+def _failed(loop: _Loop, error: Exception) -> Handle[Any]:
+    sent: _Sent[Any] = _Sent(loop)
+    sent.future.set_exception(error)
+    return sent

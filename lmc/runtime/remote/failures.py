@@ -1,0 +1,86 @@
+"""Failures of attempts: whether another one is of use, whether the run ends, and the message for the user."""
+
+from __future__ import annotations
+
+from lmc.ir.errors import EngineError
+from lmc.ir.usage import Usage
+
+OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+"""Status codes after which another attempt may succeed."""
+_SHOWN = 2000
+_EXHAUSTED = ("insufficient_quota", "billing", "credit balance", "quota exceeded")
+
+
+class QuotaError(EngineError):
+    """The provider refuses all requests of the account. The run stops, and can be resumed."""
+
+    ends_run = True
+
+
+class AttemptError(Exception):
+    """An attempt failed with ``error``.
+
+    ``again``: another attempt may succeed, ``after`` seconds if the provider says so. ``usage`` is what it cost.
+    """
+
+    def __init__(
+        self, error: EngineError, *, again: bool, after: float | None = None, usage: Usage | None = None
+    ) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.again = again
+        self.after = after
+        self.usage = usage or Usage(calls=1)
+
+
+def of_status(status: int, text: str, service: str, *, after: float | None = None, near: str = "") -> AttemptError:
+    """Return the failure of an answer with an error status; ``text`` is what the provider says."""
+    said = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    if status == 429 and any(mark in said.lower() for mark in _EXHAUSTED):
+        return AttemptError(
+            QuotaError(
+                f"the quota of {service} is exhausted: {said}",
+                remedy="raise it at the provider, then continue with --resume",
+            ),
+            again=False,
+        )
+    if status in OVERLOADED:
+        remedy = "try again later, lower requests_per_minute, or set a fallback for the target"
+        return AttemptError(EngineError(f"{service} answers {status}: {said}", remedy=remedy), again=True, after=after)
+    if status in (401, 403):
+        remedy = "set the environment variable of the key (api_key_env) to a key that may use the model"
+        return AttemptError(QuotaError(f"{service} refuses the key: {said}", remedy=remedy), again=False)
+    if status == 404:
+        remedy = f"{near}check the name of the model and the address"
+        return AttemptError(QuotaError(f"{service} does not know the model: {said}", remedy=remedy), again=False)
+    remedy = "change what the message names; another attempt would be answered in the same way"
+    return AttemptError(EngineError(f"{service} refuses the request ({status}): {said}", remedy=remedy), again=False)
+
+
+def unreachable(service: str, cause: str) -> AttemptError:
+    """Return the failure of a connection."""
+    remedy = "check the address and the network; or set a fallback for the target"
+    return AttemptError(EngineError(f"{service} can't be reached: {cause}", remedy=remedy), again=True)
+
+
+def too_slow(service: str, what: str, seconds: float) -> AttemptError:
+    """Return the failure of an answer that did not come in time."""
+    error = EngineError(
+        f"{service} gave no {what} within {seconds:g} s", remedy="raise the timeout of the target, or set a fallback"
+    )
+    return AttemptError(error, again=True)
+
+
+def malformed(service: str, what: str) -> AttemptError:
+    """Return the failure of an answer that breaks the protocol."""
+    remedy = "check that the server speaks this api; a proxy between may have cut the answer"
+    return AttemptError(EngineError(f"{service} sent {what}", remedy=remedy), again=True)
+
+
+def refused_text(service: str, what: str, remedy: str, usage: Usage | None) -> AttemptError:
+    """Return the failure of an answer that came, was paid for, and holds no text of use."""
+    usage = usage or Usage(calls=1)
+    spent = f"{usage.prompt_tokens:,} tokens in, {usage.generated_tokens:,} out"
+    if usage.reasoning_tokens:
+        spent += f", {usage.reasoning_tokens:,} of them reasoning"
+    return AttemptError(EngineError(f"{service} {what} ({spent})", remedy=remedy), again=False, usage=usage)

@@ -1,0 +1,79 @@
+"""The client of OpenAI's SDK, and what its three APIs have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+
+from lmc.ir.usage import Usage
+from lmc.runtime.remote.asking import Asked, RemoteService
+from lmc.runtime.remote.failures import malformed
+
+SIGNED = 1 << 63
+"""Seeds are signed in the servers' own check."""
+
+
+def client_of(service: RemoteService) -> openai.AsyncOpenAI:
+    """Return a client. It retries nothing, and has as many connections as there may be requests."""
+    import httpx2
+
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=service.settings.concurrency)
+    timeout = httpx2.Timeout(service.settings.timeout, pool=None)
+    return openai.AsyncOpenAI(
+        api_key=service.api_key,
+        base_url=service.settings.base_url,
+        max_retries=0,
+        timeout=timeout,
+        http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=timeout),
+    )
+
+
+async def model_of(client: openai.AsyncOpenAI, service: RemoteService) -> str:
+    """Return the name of the model; that of the first one of a server where the target names none."""
+    if service.model:
+        return service.model
+    models = await client.models.list()
+    if not models.data:
+        raise malformed("the server", "no models")
+    return models.data[0].id
+
+
+def parameters_of(asked: Asked, service: RemoteService) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters of sampling that the SDK knows, and those that only servers have."""
+    sampling, capabilities = asked.request.sampling, service.capabilities
+    known: dict[str, Any] = {}
+    temperature = sampling.temperature
+    if temperature is None and capabilities.greedy:
+        temperature = 0.0
+    if temperature is not None and "temperature" in capabilities.parameters:
+        known["temperature"] = temperature
+    for name, default in (("top_p", 1.0), ("frequency_penalty", 0.0), ("presence_penalty", 0.0)):
+        if getattr(sampling, name) != default:
+            known[name] = getattr(sampling, name)
+    if capabilities.seed:
+        seed = asked.request.seed
+        known["seed"] = seed - 2 * SIGNED if seed >= SIGNED else seed
+    own = {
+        name: getattr(sampling, name)
+        for name, default in (("top_k", 0), ("min_p", 0.0), ("min_tokens", 0), ("repetition_penalty", 1.0))
+        if getattr(sampling, name) != default
+    }
+    if sampling.stop_token_ids:
+        own["stop_token_ids"] = list(sampling.stop_token_ids)
+    return known, own
+
+
+def usage_of(found: Any, service: RemoteService) -> Usage:
+    """Return the usage of an answer: cached, written and reasoning tokens are parts of the others here."""
+    if found is None:
+        raise malformed(service.model, "no usage")
+    prompt, output = found.prompt_tokens_details, found.completion_tokens_details
+    return Usage(
+        found.prompt_tokens,
+        (prompt.cached_tokens or 0) if prompt is not None else 0,
+        found.completion_tokens or 0,
+        1,
+        (getattr(prompt, "cache_write_tokens", 0) or 0) if prompt is not None else 0,
+        (output.reasoning_tokens or 0) if output is not None else 0,
+    )

@@ -1,0 +1,114 @@
+"""``/v1/responses``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+
+from lmc.ir.engine.protocol import Score, ScoreRequest
+from lmc.ir.errors import EngineError
+from lmc.ir.usage import Usage
+from lmc.runtime.remote.asking import Asked, OnText, RemoteService, Reply
+from lmc.runtime.remote.failures import AttemptError, malformed, of_status, refused_text
+from lmc.runtime.remote.protocols.openai_client import client_of, parameters_of
+from lmc.runtime.remote.protocols.reading import ReplyText, timed
+from lmc.runtime.remote.protocols.sdk_errors import translated
+
+
+class ResponsesProtocol:
+    """OpenAI's responses: no stops and no seeds, so stops are looked for in the stream."""
+
+    def __init__(self, service: RemoteService) -> None:
+        self._service = service
+        self._client = client_of(service)
+
+    async def generate(self, asked: Asked, on_text: OnText | None) -> Reply:
+        async with translated(openai, self._service):
+            body = self._body(asked)
+            if on_text is None:
+                return self._reply(await self._client.responses.create(**body))
+            text, final = ReplyText(self._service), None
+            stream: Any = await self._client.responses.create(**body, stream=True)
+            async with stream:
+                async for event in timed(aiter(stream), self._service):
+                    if event.type == "response.output_text.delta":
+                        if not on_text(text.add(event.delta)):
+                            return Reply(str(text), "stop", None)
+                    elif event.type in ("response.completed", "response.incomplete", "response.failed"):
+                        final = event.response
+                    elif event.type == "error":
+                        raise of_status(500, event.message, self._service.model)
+            if final is None:
+                raise malformed(self._service.model, "a stream that ends before its end")
+            return self._reply(final)
+
+    async def score(self, request: ScoreRequest, timeout: float) -> Score:
+        del request, timeout
+        raise AttemptError(EngineError("a chat API scores no texts"), again=False)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _body(self, asked: Asked) -> dict[str, Any]:
+        known, _ = parameters_of(asked, self._service)
+        body: dict[str, Any] = {
+            "model": self._service.model,
+            "input": asked.messages(keeps_open=False),
+            "max_output_tokens": asked.max_tokens,
+            "store": False,
+            **known,
+        }
+        if asked.form is not None:
+            form = {"type": "json_schema", "name": "output", "schema": asked.form.schema, "strict": True}
+            body["text"] = {"format": form}
+        return body
+
+    def _reply(self, answer: Any) -> Reply:
+        name = self._service.model
+        usage = _usage(answer.usage)
+        if answer.status == "failed":
+            said = answer.error.message if answer.error is not None else "it does not say why"
+            kind = answer.error.code if answer.error is not None else None
+            raise of_status(429 if kind == "rate_limit_exceeded" else 500, said, name)
+        pieces: list[str] = []
+        for item in answer.output:
+            if item.type in ("function_call", "custom_tool_call"):
+                raise refused_text(name, "calls a tool that nobody has offered", "change the prompt", usage)
+            for part in item.content or () if item.type == "message" else ():
+                if part.type == "refusal":
+                    remedy = "change the prompt; the model will not answer this one"
+                    raise refused_text(name, f"refuses to answer: {part.refusal}", remedy, usage)
+                pieces.append(part.text)
+        text = "".join(pieces)
+        if answer.status == "completed":
+            return Reply(text, "eos", usage)
+        reason = answer.incomplete_details.reason if answer.incomplete_details is not None else None
+        if reason == "content_filter":
+            raise refused_text(name, "was cut by the provider's content filter", "change the prompt", usage)
+        if reason != "max_output_tokens":
+            raise refused_text(
+                name, f"ends with {answer.status!r} ({reason})", "this end is not known; report it", usage
+            )
+        if not text:
+            raise refused_text(
+                name,
+                "gave no visible text before its limit",
+                "raise max_tokens, or set reasoning_tokens for the target: reasoning has used the limit",
+                usage,
+            )
+        return Reply(text, "length", usage)
+
+
+def _usage(found: Any) -> Usage:
+    if found is None:
+        return Usage(calls=1)
+    details, output = found.input_tokens_details, found.output_tokens_details
+    return Usage(
+        found.input_tokens,
+        (details.cached_tokens or 0) if details is not None else 0,
+        found.output_tokens,
+        1,
+        (getattr(details, "cache_write_tokens", 0) or 0) if details is not None else 0,
+        (output.reasoning_tokens or 0) if output is not None else 0,
+    )

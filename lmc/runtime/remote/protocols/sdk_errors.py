@@ -1,0 +1,87 @@
+"""Errors of the SDKs as failures of attempts. Both SDKs have the same classes by name, and the same HTTP library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+from time import time
+from typing import Any
+
+from lmc.runtime.remote.asking import RemoteService
+from lmc.runtime.remote.failures import malformed, of_status, too_slow, unreachable
+
+
+@asynccontextmanager
+async def translated(sdk: Any, service: RemoteService) -> AsyncGenerator[None]:
+    """Raise what the SDK raises in the block as ``AttemptError``."""
+    import httpx2
+
+    try:
+        yield
+    except sdk.APIStatusError as error:
+        raise of_status(
+            error.status_code, _said(error), service.model or "the server", after=_retry_after(error.response.headers)
+        ) from None
+    except sdk.APITimeoutError:
+        raise too_slow(service.model, "answer", service.settings.timeout) from None
+    except sdk.APIResponseValidationError as error:
+        raise malformed(service.model, f"an answer that breaks the protocol: {error}") from None
+    except sdk.APIConnectionError as error:
+        raise unreachable(service.model or str(service.settings.base_url), str(error.__cause__ or error)) from None
+    except sdk.APIError as error:  # an error event in a stream
+        raise of_status(_status_of(error), _said(error), service.model or "the server") from None
+    except httpx2.HTTPError as error:
+        raise unreachable(service.model, f"{type(error).__name__}: {error}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise malformed(service.model, f"an answer that is no JSON: {error}") from None
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        # The SDKs check nothing: an answer of another form shows where it is read.
+        raise malformed(service.model, f"an answer that breaks the protocol: {error!r:.200}") from None
+
+
+def _said(error: Any) -> str:
+    """Return the provider's own message, without the SDK's words around it."""
+    body = error.body
+    for _ in range(2):
+        if isinstance(body, Mapping):
+            inner = body.get("error", body)
+            body = inner.get("message", body) if isinstance(inner, Mapping) else inner
+    text = body if isinstance(body, str) else error.message
+    code = getattr(error, "code", None)
+    return f"{text} ({code})" if code and code not in text else text
+
+
+def _status_of(error: Any) -> int:
+    """Return the status that the kind of an error event stands for."""
+    kinds = {
+        "rate_limit_error": 429,
+        "overloaded_error": 529,
+        "invalid_request_error": 400,
+        "authentication_error": 401,
+    }
+    return kinds.get(str(getattr(error, "type", None) or _kind_of(error.body)), 500)
+
+
+def _kind_of(body: Any) -> Any:
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    return inner.get("type") if isinstance(inner, Mapping) else None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the provider asks to wait."""
+    milliseconds = headers.get("retry-after-ms")
+    text = headers.get("retry-after")
+    try:
+        if milliseconds is not None:
+            return max(float(milliseconds) / 1000, 0.0)
+        if text is None:
+            return None
+        return max(float(text), 0.0)
+    except ValueError:
+        pass
+    try:
+        return None if text is None else max(parsedate_to_datetime(text).timestamp() - time(), 0.0)
+    except ValueError:
+        return None
