@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from lmc.grammar.provider_schema import ProviderForm
@@ -30,8 +30,9 @@ class RemoteService:
     model: str
     settings: RemoteSettings
     capabilities: Capabilities
-    api_key: str
+    api_key: str = field(repr=False)
     tokenizer: Tokenizer
+    is_server: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ from lmc.runtime.remote.limits import RateLimits
 
 T = TypeVar("T")
 _UNBOUNDED = 1 << 40
+_REFUSED = 1.0
+"""Seconds without a request, after which a key or a quota that was refused may be good again."""
 _NO_KEY = "none"
 """Sent to servers that need no key: the SDKs want one."""
 
@@ -114,6 +116,7 @@ class RemoteEngine:
             target.capabilities,
             _key(target),
             tokenizer,
+            target.kind == "server",
         )
         self._make_fallback = fallback
         self._fallback: Engine | None = None
@@ -124,6 +127,7 @@ class RemoteEngine:
         self._loop = _Loop()
         self._protocol: ModelProtocol | None = None
         self._limits: RateLimits | None = None
+        self._refused: tuple[EngineError, float] | None = None
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -242,16 +246,21 @@ class RemoteEngine:
         planned = len(asked.request.prompt) // self._bytes_per_token + asked.max_tokens
 
         async def once() -> Generation:
-            async with self._opened().place(planned) as charge:
+            async with self._opened().place(planned, _most_bytes(asked.max_tokens)) as charge:
+                self._stop_where_refused()
                 reader = _Reader(asked, self._tokenizer, shown)
                 try:
                     reply = await self._within(asked, reader if self._streams(asked, on_delta) else None)
                     found = reader.generation(reply)
                 except AttemptError as failure:
-                    self._opened().correct(charge, failure.usage.prompt_tokens + failure.usage.generated_tokens)
+                    if failure.usage.prompt_tokens and not charge.counts_plan:
+                        self._opened().correct(charge, failure.usage.prompt_tokens + failure.usage.generated_tokens)
+                    if failure.error.ends_run:
+                        self._refused = failure.error, time.monotonic()
                     raise
                 cost = reply.cost(asked)
-                self._opened().correct(charge, cost.prompt_tokens + cost.generated_tokens)
+                output = asked.max_tokens if charge.counts_plan else cost.generated_tokens
+                self._opened().correct(charge, cost.prompt_tokens + output)
                 self._count(cost)
                 return found
 
@@ -267,12 +276,25 @@ class RemoteEngine:
         planned = len(request.prompt) + sum(map(len, request.continuations))
 
         async def once() -> Score:
-            async with self._opened().place(planned):
+            async with self._opened().place(planned, _most_bytes(planned)):
+                self._stop_where_refused()
                 return await self._api().score(request, self._settings.timeout)
 
         return await self._in_time(
             attempts(once, self._settings.attempts, self._opened().hold, failed), deadline, failed
         )
+
+    def _stop_where_refused(self) -> None:
+        """Raise the error that all requests would have: while others still come, none of them is sent."""
+        if self._refused is None:
+            return
+        error, at = self._refused
+        if time.monotonic() - at > _REFUSED:
+            self._refused = None
+            return
+        self._refused = error, time.monotonic()
+        again = type(error)(error.cause, remedy=error.remedy)
+        raise AttemptError(again, again=False, usage=Usage())
 
     async def _in_time(self, work: Coroutine[Any, Any, T], deadline: float | None, failed: list[Usage]) -> T:
         """Wait for an answer until the request's own deadline, attempts and pauses included."""
@@ -444,6 +466,11 @@ def _protocol(service: RemoteService) -> ModelProtocol:
     from lmc.runtime.remote.protocols.anthropic_messages import MessagesProtocol
 
     return MessagesProtocol(service)
+
+
+def _most_bytes(tokens: int) -> int:
+    """Return the most bytes of an answer of so many tokens: an event for each, with log-probabilities."""
+    return (1 << 20) + (tokens << 13)
 
 
 def _model(target: Target) -> str:

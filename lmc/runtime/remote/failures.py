@@ -36,7 +36,7 @@ class AttemptError(Exception):
 def of_status(status: int, text: str, service: str, *, after: float | None = None, near: str = "") -> AttemptError:
     """Return the failure of an answer with an error status; ``text`` is what the provider says."""
     said = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    if status == 429 and any(mark in said.lower() for mark in _EXHAUSTED):
+    if status == 402 or (400 <= status < 500 and any(mark in said.lower() for mark in _EXHAUSTED)):
         return AttemptError(
             QuotaError(
                 f"the quota of {service} is exhausted: {said}",
@@ -71,10 +71,16 @@ def too_slow(service: str, what: str, seconds: float) -> AttemptError:
     return AttemptError(error, again=True)
 
 
-def malformed(service: str, what: str) -> AttemptError:
+def malformed(service: str, what: str, usage: Usage | None = None) -> AttemptError:
     """Return the failure of an answer that breaks the protocol."""
     remedy = "check that the server speaks this api; a proxy between may have cut the answer"
-    return AttemptError(EngineError(f"{service} sent {what}", remedy=remedy), again=True)
+    return AttemptError(EngineError(f"{service} sent {what}", remedy=remedy), again=True, usage=usage)
+
+
+def too_large(service: str, most: int) -> AttemptError:
+    """Return the failure of an answer with more bytes than its tokens can have."""
+    remedy = "check that the server honours max_tokens; a proxy between may send something else"
+    return AttemptError(EngineError(f"{service} sent more than {most:,} bytes", remedy=remedy), again=False)
 
 
 def refused_text(service: str, what: str, remedy: str, usage: Usage | None) -> AttemptError:

@@ -1,4 +1,4 @@
-"""RateLimits of requests and tokens in any minute, and of requests at the same time."""
+"""Limits of requests and tokens in any minute, and of requests at the same time."""
 
 from __future__ import annotations
 
@@ -7,18 +7,32 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 WINDOW = 61.0
-"""Seconds: any 60 of the server lie within, as long as a request is under way for less than one before it counts."""
+"""Seconds: any 60 of the server lie within, as long as what was sent arrives within one."""
+_NEXT_LOOK = 0.05
+"""Seconds between looks where all that fills a window waits for a connection."""
 
 
 @dataclass(eq=False)
 class Charge:
-    """Tokens of a request in a window; ``tokens`` is corrected once the answer tells."""
+    """A request in a window.
 
-    at: float
+    ``tokens`` is corrected once the answer tells. ``at`` is when it was sent: None: not yet, but it counts.
+    ``most_bytes`` its answer may have. ``counts_plan``: the provider counts what was planned, not what was used.
+    """
+
+    limits: RateLimits
     tokens: int
+    most_bytes: int
+    at: float | None = None
+    counts_plan: bool = False
+
+
+UNDER_WAY: ContextVar[Charge | None] = ContextVar("UNDER_WAY", default=None)
+"""The charge of the request that this task has sent, or is about to."""
 
 
 class RateLimits:
@@ -36,50 +50,62 @@ class RateLimits:
         window: float = WINDOW,
     ) -> None:
         self._places = asyncio.Semaphore(concurrency)
-        self._requests = requests
-        self._tokens = tokens
+        self._most_requests = requests
+        self._most_tokens = tokens
         self._window = window
-        self._charges: deque[Charge] = deque()
-        self._total = 0
+        self._sent: deque[Charge] = deque()
+        self._requests = self._tokens = 0  # of the charges, sent or not
         self._gate = asyncio.Lock()
         self._held_until = 0.0
 
     @asynccontextmanager
-    async def place(self, tokens: int) -> AsyncGenerator[Charge]:
+    async def place(self, tokens: int, most_bytes: int) -> AsyncGenerator[Charge]:
         """Wait until a request of so many planned tokens may leave; the block is the time in which it is under way."""
         async with self._places:
             async with self._gate:
-                charge = await self._charge(tokens)
-            yield charge
+                charge = await self._charge(tokens, most_bytes)
+            token = UNDER_WAY.set(charge)
+            try:
+                yield charge
+            finally:
+                UNDER_WAY.reset(token)
+                if charge.at is None:
+                    self.sent(charge)
+
+    def sent(self, charge: Charge) -> None:
+        """Let a charge count from now on: its request has left."""
+        if charge in self._sent:
+            self._sent.remove(charge)
+        charge.at = time.monotonic()
+        self._sent.append(charge)
 
     def correct(self, charge: Charge, tokens: int) -> None:
         """Count ``tokens`` for a request, as its answer tells."""
-        if charge in self._charges:
-            self._total += tokens - charge.tokens
+        if charge.at is None or charge in self._sent:
+            self._tokens += tokens - charge.tokens
         charge.tokens = tokens
 
     def hold(self, seconds: float) -> None:
         """Let no further request leave for ``seconds``: the provider asks for it."""
         self._held_until = max(self._held_until, time.monotonic() + seconds)
 
-    async def _charge(self, tokens: int) -> Charge:
+    async def _charge(self, tokens: int, most_bytes: int) -> Charge:
         while (pause := self._pause(tokens)) > 0:
             await asyncio.sleep(pause)
-        charge = Charge(time.monotonic(), tokens)
-        if self._requests is not None or self._tokens is not None:
-            self._charges.append(charge)
-            self._total += tokens
-        return charge
+        self._requests += 1
+        self._tokens += tokens
+        return Charge(self, tokens, most_bytes)
 
     def _pause(self, tokens: int) -> float:
         """Return the seconds until the next look; 0: now."""
         now = time.monotonic()
         if now < self._held_until:
             return self._held_until - now
-        while self._charges and self._charges[0].at + self._window <= now:
-            self._total -= self._charges.popleft().tokens
-        if not self._charges:
+        while self._sent and (self._sent[0].at or 0.0) + self._window <= now:
+            self._requests -= 1
+            self._tokens -= self._sent.popleft().tokens
+        is_full = self._most_requests is not None and self._requests >= self._most_requests
+        is_heavy = self._most_tokens is not None and 0 < self._tokens > self._most_tokens - tokens
+        if not is_full and not is_heavy:
             return 0.0
-        is_full = self._requests is not None and len(self._charges) >= self._requests
-        is_heavy = self._tokens is not None and self._total + tokens > self._tokens
-        return max(self._charges[0].at + self._window - now, 0.001) if is_full or is_heavy else 0.0
+        return max((self._sent[0].at or 0.0) + self._window - now, 0.001) if self._sent else _NEXT_LOOK

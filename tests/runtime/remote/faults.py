@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,19 +55,23 @@ OTHER_MODEL = "another-model-1"
 _WITHIN = (Fault.RESET_WITHIN_ANSWER, Fault.CUT, Fault.CUT_CLEANLY, Fault.IDLE)
 _REPLACED = (Fault.MALFORMED_JSON, Fault.MALFORMED_EVENT, Fault.WRONG_MODEL, Fault.TOO_LARGE)
 _HOP_BY_HOP = ("connection", "transfer-encoding", "content-length")
-_ARRIVES = 0.01
+_ARRIVES = 0.05
 """Seconds in which what was written arrives: a reset takes with it what did not."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A request at the proxy: ``digest`` of path and body, ``attempt`` counts the equal ones before it."""
+    """A request at the proxy: ``digest`` of path and body, ``attempt`` counts the equal ones before it.
+
+    ``at`` is in seconds of ``time.monotonic``.
+    """
 
     number: int
     path: str
     digest: str
     attempt: int
     stream: bool
+    at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ class FaultProxy:
             return
         digest = hashlib.sha256(request.path.encode() + request.body).hexdigest()
         is_stream = json.loads(request.body or b"{}").get("stream") is True
-        sent = Sent(len(self.sent), request.path, digest, self._attempts[digest], is_stream)
+        sent = Sent(len(self.sent), request.path, digest, self._attempts[digest], is_stream, time.monotonic())
         self._attempts[digest] += 1
         self.sent.append(sent)
         fault = self.plan(sent)

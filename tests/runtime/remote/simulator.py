@@ -42,7 +42,7 @@ _FORMS: Mapping[Provider, ProviderForm] = {"openai": OpenAIForm(), "anthropic": 
 class Arrival:
     """A request as it arrived, and what became of it. Times are of the simulator's clock, in seconds.
 
-    ``status`` is None until the answer begins; ``whole``: it was written to its end. ``tokens`` are planned.
+    ``status`` is None until the answer begins; ``whole``: it was written to its end. ``tokens`` count against limits.
     """
 
     number: int
@@ -214,9 +214,8 @@ class Simulator:
             await exchange.respond_json(200, headers, found)
         elif arrival.path in _APIS:
             api = _APIS[arrival.path]
-            asked = self._admitted(arrival.body, arrival, api, form)
-            answered = self._answered(asked, arrival)
-            delay = self.latency(asked) if callable(self.latency) else self.latency
+            answered = self._admitted(arrival.body, arrival, api, form)
+            delay = self.latency(answered.asked) if callable(self.latency) else self.latency
             if delay:
                 await asyncio.sleep(delay)
             arrival.answer = answered
@@ -224,17 +223,21 @@ class Simulator:
         else:
             raise form.no_page(arrival.path)
 
-    def _admitted(self, body: Mapping[str, Any], arrival: Arrival, api: Api, form: ProviderForm) -> Asked:
-        """Return the request, checked and charged. Raises ``RefusedError``."""
+    def _admitted(self, body: Mapping[str, Any], arrival: Arrival, api: Api, form: ProviderForm) -> Answered:
+        """Return the answer to a request, which is checked and charged. Raises ``RefusedError``."""
         self._charge(arrival, form, "requests", 1, str(body.get("model")))
         asked = api.asked(body, self._models_of(api.provider))
-        arrival.tokens = asked.planned_tokens
-        self._charge(arrival, form, "tokens", asked.planned_tokens, asked.model.name)
+        answered = self._answered(asked, arrival)
+        # OpenAI counts what a request plans, Anthropic what it uses.
+        used = answered.prompt_tokens + answered.reply.output_tokens
+        arrival.tokens = used if api.provider == "anthropic" else asked.planned_tokens
+        self._charge(arrival, form, "tokens", arrival.tokens, asked.model.name)
         if self.quota is not None:
             if self.quota <= 0:
                 raise form.out_of_quota()
             self.quota -= 1
-        return asked
+        self._draws[_draw(asked)] += 1
+        return answered
 
     async def _send(self, exchange: Exchange, arrival: Arrival, api: Api, headers: Mapping[str, str]) -> None:
         assert arrival.answer is not None
@@ -272,9 +275,7 @@ class Simulator:
             raise form.rate_limited(model, unit, window, amount, seconds)
 
     def _answered(self, asked: Asked, arrival: Arrival) -> Answered:
-        key = f"{asked.model.name}{asked.prompt}"
-        counted = replace(asked, draw=self._draws[key])
-        self._draws[key] += 1
+        counted = replace(asked, draw=self._draws[_draw(asked)])
         found = self.reply(counted)
         reply = (Reply(found) if isinstance(found, str) else found).within(counted)
         cached, written = self._cached(asked)
@@ -319,6 +320,10 @@ class Simulator:
         if kind == "responses" and name in self._stored:
             return self._stored[name]
         raise _FORMS[provider].no_page(path)
+
+
+def _draw(asked: Asked) -> str:
+    return f"{asked.model.name}{asked.prompt}"
 
 
 def _listed(name: str, provider: Provider) -> Mapping[str, Any]:

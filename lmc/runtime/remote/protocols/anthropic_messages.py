@@ -11,7 +11,7 @@ from lmc.ir.errors import EngineError
 from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, End, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import AttemptError, malformed, refused_text
-from lmc.runtime.remote.protocols.reading import ReplyText, timed
+from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model, hooks, kind_of
 from lmc.runtime.remote.protocols.sdk_errors import translated
 
 _ENDS: dict[str, End] = {"end_turn": "eos", "stop_sequence": "stop", "max_tokens": "length"}
@@ -31,7 +31,7 @@ class MessagesProtocol:
             base_url=service.settings.base_url,
             max_retries=0,
             timeout=timeout,
-            http_client=anthropic.DefaultAsyncHttpxClient(limits=limits, timeout=timeout),
+            http_client=anthropic.DefaultAsyncHttpxClient(limits=limits, timeout=timeout, event_hooks=hooks(service)),
         )
 
     async def generate(self, asked: Asked, on_text: OnText | None) -> Reply:
@@ -40,6 +40,7 @@ class MessagesProtocol:
             if on_text is None:
                 answer: Any = await self._client.messages.create(**body)
                 usage = _usage(answer.usage)
+                check_model(answer.model, self._service, usage)
                 text = ReplyText(self._service)
                 for block in answer.content:
                     self._check(block.type, usage)
@@ -82,21 +83,26 @@ class MessagesProtocol:
 
     async def _stream(self, body: dict[str, Any], on_text: OnText) -> Reply:
         text, usage, reason, stop = ReplyText(self._service), Usage(calls=1), None, None
-        stream: Any = await self._client.messages.create(**body, stream=True)
-        async with stream:
-            async for event in timed(aiter(stream), self._service):
-                if event.type == "message_start":
+        kinds: list[str] = []
+        opening = self._client.messages.create(**body, stream=True)
+        async with StreamEvents(opening, self._service, text) as events:
+            async for event in events:
+                kind = kind_of(event, self._service)
+                if kind == "message_start":
                     usage = _usage(event.message.usage)
-                elif event.type == "content_block_start":
-                    self._check(event.content_block.type, usage)
-                elif event.type == "content_block_delta" and event.delta.type == "text_delta":
+                    check_model(event.message.model, self._service, usage)
+                elif kind == "content_block_start":
+                    kinds.append(event.content_block.type)
+                elif kind == "content_block_delta" and event.delta.type == "text_delta":
                     if not on_text(text.add(event.delta.text)):
                         return Reply(str(text), "stop", usage)
-                elif event.type == "message_delta":
+                elif kind == "message_delta":
                     reason, stop = event.delta.stop_reason, event.delta.stop_sequence
                     usage = _with_output(usage, event.usage)
         if reason is None:
-            raise malformed(self._service.model, "a stream that ends before its end")
+            raise malformed(self._service.model, "a stream that ends before its end", usage)
+        for kind in kinds:
+            self._check(kind, usage)
         return self._reply(str(text), reason, stop, usage)
 
     def _check(self, kind: str, usage: Usage) -> None:

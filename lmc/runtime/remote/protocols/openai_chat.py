@@ -13,7 +13,7 @@ from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, End, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import AttemptError, malformed, refused_text
 from lmc.runtime.remote.protocols.openai_client import client_of, model_of, parameters_of, usage_of
-from lmc.runtime.remote.protocols.reading import ReplyText, timed
+from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model
 from lmc.runtime.remote.protocols.sdk_errors import translated
 from lmc.runtime.remote.protocols.server_constraints import structured_outputs
 
@@ -35,10 +35,11 @@ class ChatProtocol:
             body = self._body(asked, self._model)
             if on_text is None:
                 answer: Any = await self._client.chat.completions.create(**body)
-                if not answer.choices:
-                    raise malformed(self._service.model, "no choices")
-                message = answer.choices[0].message
                 usage = usage_of(answer.usage, self._service)
+                check_model(answer.model, self._service, usage)
+                if not answer.choices:
+                    raise self._no_choices(usage)
+                message = answer.choices[0].message
                 self._check(message.refusal, message.tool_calls, usage)
                 return self._reply(message.content or "", answer.choices[0].finish_reason, usage)
             return await self._stream(body, on_text)
@@ -52,13 +53,12 @@ class ChatProtocol:
 
     def _body(self, asked: Asked, model: str) -> dict[str, Any]:
         known, own = parameters_of(asked, self._service)
-        is_server = self._service.settings.base_url is not None
         continues = asked.continues and self._service.capabilities.continuation != "turns"
         body: dict[str, Any] = {
             "model": model,
             "messages": asked.messages(keeps_open=continues),
             # Servers do not all know the new name, and OpenAI's newer models refuse the old one.
-            ("max_tokens" if is_server else "max_completion_tokens"): asked.max_tokens,
+            ("max_tokens" if self._service.is_server else "max_completion_tokens"): asked.max_tokens,
             **known,
         }
         if asked.stops:
@@ -76,24 +76,31 @@ class ChatProtocol:
 
     async def _stream(self, body: dict[str, Any], on_text: OnText) -> Reply:
         text, finish, usage = ReplyText(self._service), None, None
-        stream: Any = await self._client.chat.completions.create(
-            **body, stream=True, stream_options={"include_usage": True}
-        )
-        async with stream:
-            async for event in timed(aiter(stream), self._service):
+        refusal, calls_tool, has_choices = "", False, False
+        opening = self._client.chat.completions.create(**body, stream=True, stream_options={"include_usage": True})
+        async with StreamEvents(opening, self._service, text) as events:
+            async for event in events:
+                check_model(event.model, self._service, usage)
                 if event.usage is not None:
                     usage = usage_of(event.usage, self._service)
                 if not event.choices:
                     continue
-                choice = event.choices[0]
-                self._check(choice.delta.refusal, choice.delta.tool_calls, usage)
+                choice, has_choices = event.choices[0], True
+                refusal += choice.delta.refusal or ""
+                calls_tool = calls_tool or bool(choice.delta.tool_calls)
                 finish = choice.finish_reason or finish
                 if choice.delta.content and not on_text(text.add(choice.delta.content)):
                     # What follows is not needed: leaving the stream ends the generation at most providers.
                     return Reply(str(text), "stop", usage)
+        if usage is not None and not has_choices:
+            raise self._no_choices(usage)
         if finish is None:
-            raise malformed(self._service.model, "a stream that ends before its end")
+            raise malformed(self._service.model, "a stream that ends before its end", usage)
+        self._check(refusal, calls_tool, usage)
         return self._reply(str(text), finish, usage)
+
+    def _no_choices(self, usage: Usage) -> AttemptError:
+        return refused_text(self._service.model, "gives no choices", "change the prompt, or the model", usage)
 
     def _check(self, refusal: Any, tool_calls: Any, usage: Usage | None) -> None:
         if refusal:

@@ -9,6 +9,7 @@ import openai
 from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, RemoteService
 from lmc.runtime.remote.failures import malformed
+from lmc.runtime.remote.protocols.reading import hooks
 
 SIGNED = 1 << 63
 """Seeds are signed in the servers' own check."""
@@ -25,7 +26,7 @@ def client_of(service: RemoteService) -> openai.AsyncOpenAI:
         base_url=service.settings.base_url,
         max_retries=0,
         timeout=timeout,
-        http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=timeout),
+        http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=timeout, event_hooks=hooks(service)),
     )
 
 

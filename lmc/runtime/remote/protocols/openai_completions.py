@@ -13,7 +13,7 @@ from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, End, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import malformed
 from lmc.runtime.remote.protocols.openai_client import client_of, model_of, parameters_of, usage_of
-from lmc.runtime.remote.protocols.reading import ReplyText, timed
+from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents
 from lmc.runtime.remote.protocols.sdk_errors import translated
 from lmc.runtime.remote.protocols.server_constraints import structured_outputs
 
@@ -89,9 +89,9 @@ class CompletionsProtocol:
     async def _stream(self, body: dict[str, Any], on_text: OnText) -> Reply:
         text, ids, last, usage = ReplyText(self._service), list[int](), None, None
         values: list[float] = []
-        stream: Any = await self._client.completions.create(**body, stream=True, stream_options={"include_usage": True})
-        async with stream:
-            async for event in timed(aiter(stream), self._service):
+        opening = self._client.completions.create(**body, stream=True, stream_options={"include_usage": True})
+        async with StreamEvents(opening, self._service, text) as events:
+            async for event in events:
                 if event.usage is not None:
                     usage = usage_of(event.usage, self._service)
                 if not event.choices:

@@ -12,8 +12,11 @@ from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import AttemptError, malformed, of_status, refused_text
 from lmc.runtime.remote.protocols.openai_client import client_of, parameters_of
-from lmc.runtime.remote.protocols.reading import ReplyText, timed
+from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model, kind_of
 from lmc.runtime.remote.protocols.sdk_errors import translated
+
+_LEAST = 16
+"""Tokens: fewer are refused."""
 
 
 class ResponsesProtocol:
@@ -29,15 +32,16 @@ class ResponsesProtocol:
             if on_text is None:
                 return self._reply(await self._client.responses.create(**body))
             text, final = ReplyText(self._service), None
-            stream: Any = await self._client.responses.create(**body, stream=True)
-            async with stream:
-                async for event in timed(aiter(stream), self._service):
-                    if event.type == "response.output_text.delta":
+            opening = self._client.responses.create(**body, stream=True)
+            async with StreamEvents(opening, self._service, text) as events:
+                async for event in events:
+                    kind = kind_of(event, self._service)
+                    if kind == "response.output_text.delta":
                         if not on_text(text.add(event.delta)):
                             return Reply(str(text), "stop", None)
-                    elif event.type in ("response.completed", "response.incomplete", "response.failed"):
+                    elif kind in ("response.completed", "response.incomplete", "response.failed"):
                         final = event.response
-                    elif event.type == "error":
+                    elif kind == "error":
                         raise of_status(500, event.message, self._service.model)
             if final is None:
                 raise malformed(self._service.model, "a stream that ends before its end")
@@ -55,7 +59,7 @@ class ResponsesProtocol:
         body: dict[str, Any] = {
             "model": self._service.model,
             "input": asked.messages(keeps_open=False),
-            "max_output_tokens": asked.max_tokens,
+            "max_output_tokens": max(asked.max_tokens, _LEAST),
             "store": False,
             **known,
         }
@@ -67,6 +71,7 @@ class ResponsesProtocol:
     def _reply(self, answer: Any) -> Reply:
         name = self._service.model
         usage = _usage(answer.usage)
+        check_model(answer.model, self._service, usage)
         if answer.status == "failed":
             said = answer.error.message if answer.error is not None else "it does not say why"
             kind = answer.error.code if answer.error is not None else None
@@ -82,6 +87,8 @@ class ResponsesProtocol:
                 pieces.append(part.text)
         text = "".join(pieces)
         if answer.status == "completed":
+            if not any(item.type == "message" for item in answer.output):
+                raise refused_text(name, "gives no output", "change the prompt, or the model", usage)
             return Reply(text, "eos", usage)
         reason = answer.incomplete_details.reason if answer.incomplete_details is not None else None
         if reason == "content_filter":

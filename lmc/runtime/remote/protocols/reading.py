@@ -3,33 +3,79 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any, TypeVar
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Any, Self, TypeVar
 
+import httpx2
+
+from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import RemoteService
-from lmc.runtime.remote.failures import malformed, too_slow
+from lmc.runtime.remote.failures import malformed, too_large, too_slow
+from lmc.runtime.remote.limits import UNDER_WAY, Charge
 
 T = TypeVar("T")
 MOST_CHARACTERS = 16 << 20
 """Of the text of one reply."""
 
 
-async def timed(events: AsyncIterator[T], service: RemoteService) -> AsyncIterator[T]:
-    """Yield the events of a stream. Raises ``AttemptError`` where the first one or the next one takes too long."""
-    settings = service.settings
-    limit, what = settings.first_token_timeout or settings.idle_timeout, "first token"
-    while True:
-        try:
-            async with asyncio.timeout(limit):
-                event = await anext(events)
-        except StopAsyncIteration:
+def hooks(service: RemoteService) -> dict[str, list[Callable[[Any], Awaitable[None]]]]:
+    """Return the hooks of an HTTP client: they note when a request leaves, and bound and read its answer."""
+
+    async def leaves(request: httpx2.Request) -> None:
+        charge = UNDER_WAY.get()
+        if charge is None:
             return
-        except TimeoutError:
-            if limit is None:
-                raise
-            raise too_slow(service.model, what, limit) from None
-        yield event
-        limit, what = settings.idle_timeout, "further event"
+
+        async def traced(event: str, _: object) -> None:
+            if event.endswith(".send_request_body.complete"):
+                charge.limits.sent(charge)
+
+        request.extensions["trace"] = traced
+
+    async def answered(response: httpx2.Response) -> None:
+        charge = UNDER_WAY.get()
+        if charge is None:
+            return
+        charge.counts_plan = "x-ratelimit-remaining-tokens" in response.headers  # OpenAI does
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Bounded(response.stream, charge, service)
+
+    return {"request": [leaves], "response": [answered]}
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The bytes of an answer, as many as its tokens can have."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, charge: Charge, service: RemoteService) -> None:
+        self._stream = stream
+        self._most = charge.most_bytes
+        self._service = service
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        count = 0
+        async for part in self._stream:
+            count += len(part)
+            if count > self._most:
+                raise too_large(self._service.model, self._most)
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def check_model(served: Any, service: RemoteService, usage: Usage | None = None) -> None:
+    """Raise ``AttemptError`` for an answer of another model. An alias is a part of the name that is served."""
+    asked = service.model
+    if asked and isinstance(served, str) and asked not in served and served not in asked:
+        raise malformed(asked, f"an answer of {served!r:.200}", usage)
+
+
+def kind_of(event: Any, service: RemoteService) -> str:
+    """Return the type of an event. Raises ``AttemptError`` for one that has none: what it held would be lost."""
+    if not isinstance(event.type, str):
+        raise malformed(service.model, "an event without a type")
+    return event.type
 
 
 class ReplyText:
@@ -52,3 +98,60 @@ class ReplyText:
 
     def __str__(self) -> str:
         return "".join(self._pieces)
+
+    @property
+    def is_empty(self) -> bool:
+        """True until there is some text."""
+        return self._length == 0
+
+
+class StreamEvents:
+    """The events of a stream, under the timeouts of a target. ``opening`` sends the request; the block closes it.
+
+    Until ``text`` has its first token the limit is that of the first token, from the sending on; then that of the pause
+    between two events. Raises ``AttemptError`` where an event takes longer.
+    """
+
+    def __init__(self, opening: Awaitable[Any], service: RemoteService, text: ReplyText) -> None:
+        self._opening = opening
+        self._service = service
+        self._text = text
+        self._started = 0.0
+        self._stream: Any = None
+        self._events: AsyncIterator[Any]
+
+    async def __aenter__(self) -> Self:
+        self._started = time.monotonic()
+        self._stream = await self._in_time(self._opening, self._service.settings.first_token_timeout)
+        self._events = aiter(self._stream)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stream.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        settings = self._service.settings
+        if self._text.is_empty and settings.first_token_timeout is not None:
+            return await self._in_time(anext(self._events), settings.first_token_timeout)
+        limit = settings.idle_timeout
+        try:
+            async with asyncio.timeout(limit):
+                return await anext(self._events)
+        except TimeoutError:
+            if limit is None:
+                raise
+            raise too_slow(self._service.model, "further event", limit) from None
+
+    async def _in_time(self, work: Awaitable[T], limit: float | None) -> T:
+        """Await what the first token waits for."""
+        left = None if limit is None else max(self._started + limit - time.monotonic(), 0.0)
+        try:
+            async with asyncio.timeout(left):
+                return await work
+        except TimeoutError:
+            if limit is None:
+                raise
+            raise too_slow(self._service.model, "first token", limit) from None

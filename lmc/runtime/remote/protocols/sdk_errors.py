@@ -10,7 +10,7 @@ from time import time
 from typing import Any
 
 from lmc.runtime.remote.asking import RemoteService
-from lmc.runtime.remote.failures import malformed, of_status, too_slow, unreachable
+from lmc.runtime.remote.failures import AttemptError, malformed, of_status, too_slow, unreachable
 
 
 @asynccontextmanager
@@ -21,17 +21,19 @@ async def translated(sdk: Any, service: RemoteService) -> AsyncGenerator[None]:
     try:
         yield
     except sdk.APIStatusError as error:
-        raise of_status(
-            error.status_code, _said(error), service.model or "the server", after=_retry_after(error.response.headers)
-        ) from None
+        after = _retry_after(error.response.headers)
+        name = service.model or "the server"
+        raise of_status(error.status_code, _said(error, service), name, after=after) from None
     except sdk.APITimeoutError:
         raise too_slow(service.model, "answer", service.settings.timeout) from None
     except sdk.APIResponseValidationError as error:
         raise malformed(service.model, f"an answer that breaks the protocol: {error}") from None
     except sdk.APIConnectionError as error:
+        if isinstance(error.__cause__, AttemptError):  # of a hook of its HTTP client
+            raise error.__cause__ from None
         raise unreachable(service.model or str(service.settings.base_url), str(error.__cause__ or error)) from None
     except sdk.APIError as error:  # an error event in a stream
-        raise of_status(_status_of(error), _said(error), service.model or "the server") from None
+        raise of_status(_status_of(error), _said(error, service), service.model or "the server") from None
     except httpx2.HTTPError as error:
         raise unreachable(service.model, f"{type(error).__name__}: {error}") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -41,8 +43,8 @@ async def translated(sdk: Any, service: RemoteService) -> AsyncGenerator[None]:
         raise malformed(service.model, f"an answer that breaks the protocol: {error!r:.200}") from None
 
 
-def _said(error: Any) -> str:
-    """Return the provider's own message, without the SDK's words around it."""
+def _said(error: Any, service: RemoteService) -> str:
+    """Return the provider's own message, without the SDK's words around it, and without the key."""
     body = error.body
     for _ in range(2):
         if isinstance(body, Mapping):
@@ -50,6 +52,7 @@ def _said(error: Any) -> str:
             body = inner.get("message", body) if isinstance(inner, Mapping) else inner
     text = body if isinstance(body, str) else error.message
     code = getattr(error, "code", None)
+    text = text.replace(service.api_key, "…")
     return f"{text} ({code})" if code and code not in text else text
 
 

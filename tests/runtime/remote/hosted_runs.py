@@ -1,0 +1,78 @@
+"""Programs of lmc on the simulated providers: targets, rows, and engines whose pauses and minutes are short."""
+
+import functools
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import lmc
+from lmc.driver.targets.hosted import RemoteTarget, remote
+from lmc.runtime.remote import attempts, engine
+from lmc.runtime.remote.limits import RateLimits
+from tests.runtime.remote.simulator import KEY
+
+KEY_NAME = "LMC_TEST_KEY"
+SPECS = {
+    "chat": ("openai:gpt-4.1", "/v1"),
+    "chat-reasoning": ("openai:gpt-5.6", "/v1"),
+    "responses": ("openai:gpt-5.6", "/v1"),
+    "messages": ("anthropic:claude-haiku-4-5", ""),
+}
+
+
+@lmc.jit
+def answer(s: Any, question: str):
+    """One request."""
+    s.user(question)
+    with s.assistant():
+        return s.gen("answer", max_tokens=60)
+
+
+@lmc.jit
+def discussion(s: Any, question: str):
+    """Four requests: two branches, and one before and behind them."""
+    s.system("You are brief.")
+    s.user(f"Question: {question}")
+    with s.assistant():
+        first = s.gen("first", max_tokens=60)
+    branches = s.fork(2)
+    for number, branch in enumerate(branches):
+        branch.user(f"View {number} of {first}?")
+        with branch.assistant():
+            branch.gen("view", max_tokens=60)
+    views = [branch["view"] for branch in branches]
+    s.user(f"Sum up {views[0]} and {views[1]}.")
+    with s.assistant():
+        last = s.gen("last", max_tokens=60)
+    return [first, *views, last]
+
+
+ON_THE_WAY = 0.3
+"""Seconds that a request may be on its way to the server, in place of the one of ``WINDOW``."""
+REQUESTS = 4
+"""Of one row of ``discussion``."""
+
+
+def target(url: str, api: str, **settings: Any) -> RemoteTarget:
+    """Return the target of a simulated provider at ``url``, for one of ``SPECS``."""
+    spec, path = SPECS[api]
+    settings = {"base_url": f"{url}{path}", "api_key_env": KEY_NAME, **settings}
+    if api == "responses":
+        settings["api"] = "responses"
+    return remote(spec, **settings)
+
+
+@contextmanager
+def hosted(key: str = KEY, pause: float = 0.01, minute: float = 60.0) -> Generator[None]:
+    """Run engines that have the key, short pauses and short minutes. They are closed behind the block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(KEY_NAME, key)
+        patch.setattr(attempts, "_FIRST_PAUSE", pause)
+        patch.setattr(attempts, "_LONGEST_PAUSE", 4 * pause)
+        patch.setattr(engine, "RateLimits", functools.partial(RateLimits, window=minute + ON_THE_WAY))
+        try:
+            yield
+        finally:
+            lmc.close()

@@ -1,0 +1,196 @@
+"""What users are told where a hosted model gives no answer: one error with cause, remedy and cost, no second try."""
+
+import logging
+import time
+from typing import Any
+
+import pytest
+
+from lmc.driver.run.result import Result
+from lmc.ir.errors import EngineError, InputError, LmcError
+from tests.runtime.remote.faults import Fault, FaultProxy
+from tests.runtime.remote.hosted_runs import answer, hosted, target
+from tests.runtime.remote.providers.replies import Asked, End, Reply, hashed
+from tests.runtime.remote.simulator import KEY, Simulator
+
+STREAMED = {"first_token_timeout": 60.0}
+BAD = "Bad question"
+
+
+def rows(count: int, bad: int | None = None) -> list[dict[str, Any]]:
+    return [{"question": BAD if number == bad else f"Question {number}"} for number in range(count)]
+
+
+def replying(reply: Reply) -> Any:
+    """Answer the bad question with ``reply``, others as always."""
+    return lambda asked: reply if asked.last == BAD else hashed(asked)
+
+
+EMPTY: list[tuple[str, Reply, str]] = [
+    ("chat", Reply(reasoning_tokens=900), "no visible text"),
+    ("chat", Reply(end="refusal"), "refuses to answer"),
+    ("chat", Reply(end="content_filter"), "content filter"),
+    ("chat", Reply(end="no_choices"), "no choices"),
+    ("chat", Reply(end="tool_calls"), "calls a tool"),
+    ("responses", Reply(reasoning_tokens=900), "no visible text"),
+    ("responses", Reply(end="refusal"), "refuses to answer"),
+    ("responses", Reply(end="content_filter"), "content filter"),
+    ("responses", Reply(end="no_choices"), "no output"),
+    ("responses", Reply(end="tool_calls"), "calls a tool"),
+    ("messages", Reply(reasoning_tokens=900), "no visible text"),
+    ("messages", Reply(end="refusal"), "refuses to answer"),
+    ("messages", Reply("It begins", "refusal"), "refuses to answer"),
+    ("messages", Reply("It begins", "pause_turn"), "pauses"),
+    ("messages", Reply("It begins", "context_window"), "context"),
+    ("messages", Reply(end="tool_calls"), "tool"),
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("api", "reply", "message"), EMPTY)
+def test_an_answer_without_text_is_an_error(api: str, reply: Reply, message: str, stream: bool):
+    with hosted(), Simulator(replying(reply)) as simulator:
+        found = answer.on(target(simulator.url, api, **(STREAMED if stream else {}))).batch(rows(3, bad=1))
+        assert [each.error is None for each in found] == [True, False, True]
+        assert all(found[place].value for place in (0, 2))
+        error = found[1].error
+        assert isinstance(error, EngineError)
+        assert message in str(error)
+        assert error.remedy
+        # It is paid for, once, and the message says how much it was.
+        assert [each.answer.asked.last for each in simulator.arrivals if each.answer].count(BAD) == 1
+        [paid] = [each.answer for each in simulator.arrivals if each.answer and each.answer.asked.last == BAD]
+        assert f"{paid.prompt_tokens} tokens in" in str(error)
+        assert found[1].usage.prompt_tokens == paid.prompt_tokens
+
+
+def test_messages_of_empty_answers_differ():
+    assert len({message for api, _, message in EMPTY if api == "messages"}) == 5
+
+
+def test_a_cut_text_is_no_error():
+    with hosted(), Simulator(lambda _: "one two three " * 50) as simulator:
+        for api in ("chat", "responses", "messages"):
+            [found] = answer.on(target(simulator.url, api)).batch(rows(1))
+            assert found.error is None
+            assert found.value.startswith("one two")
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_a_400_is_not_retried_and_its_text_is_shown(api: str):
+    too_long = [{"question": "word " * 400_001}, *rows(2)]
+    with hosted(), Simulator() as simulator:
+        found = answer.on(target(simulator.url, api)).batch(too_long)
+        assert [each.error is None for each in found] == [False, True, True]
+        error = found[0].error
+        assert isinstance(error, EngineError)
+        assert "maximum" in str(error)
+        assert error.remedy
+        assert "hosted_runs.py" in str(error)
+        assert sum(each.status == 400 for each in simulator.arrivals) == 1
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_an_exhausted_quota_stops_the_run(api: str):
+    concurrency, paid, count = 4, 10, 200
+    with hosted(), Simulator(quota=paid) as simulator:
+        found = answer.on(target(simulator.url, api, concurrency=concurrency)).batch(rows(count))
+        finished = [each for each in found if each.error is None]
+        assert len(finished) == paid
+        assert all(each.value for each in finished)
+        errors = [each.error for each in found if each.error is not None]
+        assert any("quota" in str(error) for error in errors)
+        assert all(isinstance(error, LmcError) for error in errors)
+        # What was under way when the first one was refused, and nothing behind it.
+        assert len(simulator.arrivals) <= paid + concurrency
+        # Another run asks again.
+        time.sleep(1.1)
+        simulator.quota = None
+        again = answer.on(target(simulator.url, api, concurrency=concurrency)).batch(rows(5))
+        assert [each.error for each in again] == [None] * 5
+
+
+@pytest.mark.parametrize("api", ["chat", "messages"])
+def test_an_unknown_model_is_one_error(api: str):
+    with hosted(), Simulator(models=[]) as simulator:
+        found = answer.on(target(simulator.url, api, concurrency=2)).batch(rows(50))
+        assert all(isinstance(each.error, EngineError) for each in found)
+        assert "gpt-4.1" in str(found[0].error) or "claude-haiku-4-5" in str(found[0].error)
+        assert len(simulator.arrivals) <= 2
+
+
+def test_a_missing_key_is_an_error_before_any_request(monkeypatch: pytest.MonkeyPatch):
+    with hosted(key=""), Simulator() as simulator:
+        with pytest.raises(InputError, match="LMC_TEST_KEY is not set"):
+            answer.on(target(simulator.url, "chat")).batch(rows(2))
+        assert simulator.arrivals == []
+
+
+def test_a_server_that_is_not_there_is_an_error():
+    with Simulator() as simulator:
+        url = simulator.url
+    with hosted():
+        found = answer.on(target(url, "chat", attempts=2)).batch(rows(3))
+        assert all(isinstance(each.error, EngineError) for each in found)
+        assert "can't be reached" in str(found[0].error)
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_above_the_bound_is_an_error(api: str, stream: bool):
+    with (
+        hosted(),
+        Simulator() as simulator,
+        FaultProxy(simulator.url, lambda _: Fault.TOO_LARGE, large=8 << 20) as proxy,
+    ):
+        [found] = answer.on(target(proxy.url, api, **(STREAMED if stream else {}))).batch(rows(1))
+        assert isinstance(found.error, EngineError)
+        assert "more than" in str(found.error)
+        assert len(proxy.sent) == 1
+
+
+PLANTED_KEY = "sk-planted-31337-secret"
+PLANTED_TEXT = "planted user text 8128"
+
+
+def said(found: list[Result[Any]]) -> str:
+    """Return all that results show but texts and values."""
+    return "\n".join(f"{each.error!r} {each.error} {each.profile!r} {each.usage!r}" for each in found)
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_keys_and_texts_are_in_no_error_and_no_log(api: str, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO)
+
+    def fails(asked: Asked) -> Reply | str:
+        return Reply("so", "failed") if "fails" in asked.last else hashed(asked)
+
+    questions = [{"question": f"{PLANTED_TEXT} {more}"} for more in ("one", "fails", "two")]
+    with hosted(key=PLANTED_KEY), Simulator(fails, echoes_keys=True) as simulator:
+        wrong = answer.on(target(simulator.url, api)).batch(questions)
+        assert all(isinstance(each.error, EngineError) for each in wrong)
+        assert "key" in str(wrong[0].error)
+        simulator.keys.add(PLANTED_KEY)
+        found = answer.on(target(simulator.url, api, attempts=2)).batch(questions)
+        assert [each.error is None for each in found] == [True, False, True]
+        program = answer.on(target(simulator.url, api))
+        shown = [said(wrong), said(found), caplog.text, *(str(vars(each)) for each in caplog.records)]
+        shown += [repr(program), repr(target(simulator.url, api))]
+    for text in shown:
+        assert PLANTED_KEY not in text
+        assert PLANTED_TEXT not in text
+    assert KEY != PLANTED_KEY
+
+
+@pytest.mark.parametrize("end", ["length", "stop"])
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_usage_is_that_of_the_provider(end: End, api: str, stream: bool):
+    with hosted(), Simulator(lambda _: Reply("one two three four", end, reasoning_tokens=7)) as simulator:
+        [found] = answer.on(target(simulator.url, api, **(STREAMED if stream else {}))).batch(rows(1))
+        [arrival] = simulator.arrivals
+        assert arrival.answer is not None
+        assert found.usage.prompt_tokens == arrival.answer.prompt_tokens
+        assert found.usage.generated_tokens == arrival.answer.reply.output_tokens
+        assert found.usage.reasoning_tokens == 7
+        assert found.usage.calls == 1
