@@ -41,7 +41,7 @@ class Capabilities:
         seed: a seed decides the draws.
         structured: how outputs are constrained.
         schema_keywords: keywords of JSON schemas that mean the same at the provider, for ``schema``.
-        logprobs: the most likeliest tokens whose log-probabilities are given; None: no log-probabilities.
+        logprobs: the most likeliest tokens whose log-probabilities are given; -1: no log-probabilities at all.
         scores: log-probabilities of given texts, which ``select`` compares.
         reasoning: reasoning counts as output, and a reply may be cut before any of its text.
         cache_control: prompts may mark what the provider keeps in its cache.
@@ -59,7 +59,7 @@ class Capabilities:
     seed: bool = True
     structured: Structured = "exact"
     schema_keywords: frozenset[str] = frozenset()
-    logprobs: int | None = 100
+    logprobs: int = 100
     scores: bool = True
     reasoning: bool = False
     cache_control: bool = False

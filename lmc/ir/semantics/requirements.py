@@ -57,8 +57,8 @@ def _check_parameters(op: SamplingOp, capabilities: Capabilities, target: str) -
         raise _lacking(
             op, f"asks for {sampling.max_tokens:,} tokens, and {target} gives at most {most:,}", f"max_tokens={most}"
         )
-    if sampling.logprobs is not None and (capabilities.logprobs is None or sampling.logprobs > capabilities.logprobs):
-        given = "none" if capabilities.logprobs is None else f"those of at most {capabilities.logprobs} tokens"
+    if sampling.logprobs is not None and sampling.logprobs > capabilities.logprobs:
+        given = "none" if capabilities.logprobs < 0 else f"those of at most {capabilities.logprobs} tokens"
         raise _lacking(op, f"asks for log-probabilities, and {target} gives {given}", "leave out logprobs")
     if capabilities.structured == "none" and (op.constraint is not None or op.definition_kind is not None):
         raise _lacking(

@@ -19,6 +19,6 @@ def structured_outputs(constraint: Constraint) -> dict[str, Any]:
         raise AttemptError(error, again=False)
     value = source.data if source.kind in ("choices", "schema") else source.text
     form = {_NAMES[source.kind]: value}
-    if source.kind == "schema" and source.whitespace == "compact":
-        form["disable_any_whitespace"] = True
+    if source.kind == "schema":
+        form["disable_any_whitespace"] = source.whitespace == "compact"
     return {"structured_outputs": form}
