@@ -18,6 +18,7 @@ from lmc.cli.commands.run import run_command
 from lmc.cli.commands.schedule import schedule_command
 from lmc.cli.commands.serve import serve_command
 from lmc.cli.commands.simulate import simulate_command
+from lmc.cli.commands.targets import targets_command
 from lmc.cli.commands.view import view_command
 from lmc.cli.commands.viz import viz_command
 from lmc.cli.output import forget, print_error, write_out
@@ -41,6 +42,7 @@ app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("viz", no_args_is_help=True)(viz_command)
 app.command("view", no_args_is_help=True)(view_command)
 app.command("serve")(serve_command)
+app.command("targets")(targets_command)
 app.command("opt", cls=OptCommand, no_args_is_help=True)(opt_command)
 
 

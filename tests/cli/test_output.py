@@ -24,6 +24,8 @@ NO_ROOM = "can't be written any further: No space left on device\n  remedy: make
         "opt --list-passes",
         "grammar --regex a+ --tokenizer toy",
         "grammar --regex a+ --tokenizer toy --json",
+        "targets",
+        "targets openai:gpt-5.6",
     ],
 )
 def test_output_that_is_full_is_told(lmc, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str):

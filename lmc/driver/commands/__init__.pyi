@@ -5,6 +5,7 @@ from . import (
     schedule as schedule,
     serve as serve,
     simulate as simulate,
+    target_facts as target_facts,
     view as view,
     view_server as view_server,
 )

@@ -138,10 +138,15 @@ def _check_remote(spec: str, options: Mapping[str, Any]) -> None:
         )
 
 
+def defined_targets() -> tuple[Path, Mapping[str, Mapping[str, Any]]]:
+    """Return the nearest ``pyproject.toml`` and its tables ``[tool.lmc.targets.NAME]``. Raises ``InputError``."""
+    place, settings = _project_settings(Path.cwd())
+    return place / "pyproject.toml", settings.get(TARGETS_TABLE, {})
+
+
 def is_defined(name: str) -> bool:
     """Return True for a name of ``[tool.lmc.targets]`` in the nearest ``pyproject.toml``."""
-    _, settings = _project_settings(Path.cwd())
-    return name in settings.get(TARGETS_TABLE, {})
+    return name in defined_targets()[1]
 
 
 def _check_name(name: str) -> None:

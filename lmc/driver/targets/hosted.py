@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -28,14 +29,29 @@ SETTINGS = tuple(each.name for each in fields(RemoteSettings))
 """The settings of ``lmc.remote`` and of ``[tool.lmc.targets.NAME]``."""
 _SECRET = ("api_key", "key", "token", "password", "secret")
 _NAMES_SHOWN = 3
+_DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
+NOTHING = "none"
+"""The text for None in files of capabilities: TOML has no null."""
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """The origin of capabilities: a data file with its date."""
+    """The origin of a capability: a data file, a probe or the user.
 
-    date: str
+    ``date`` is that of its check; None: unknown. ``basis`` is what a data file was checked against.
+    """
+
+    date: str | None
     text: str
+    basis: str | None = None
+
+
+@dataclass(frozen=True)
+class KnownTarget:
+    """A hosted target, and the origin of each of its capabilities."""
+
+    target: Target
+    sources: Mapping[str, DataSource]
 
 
 @dataclass(frozen=True)
@@ -49,17 +65,29 @@ class ModelFile:
     names: tuple[str, ...]
     data: Mapping[str, Any] = field(repr=False)
 
-    def capabilities(self, model: str, api: Api) -> Capabilities:
-        """Return what ``model`` can do through ``api``: later entries of the file override earlier ones."""
-        entries: dict[str, Any] = dict(self.data["capabilities"])
+    def entries(self, model: str, api: Api) -> dict[str, tuple[Any, DataSource]]:
+        """Return capabilities of ``model`` through ``api``, with sources: later entries of the file override."""
+        found: dict[str, tuple[Any, DataSource]] = {}
+        self._take(found, self.data["capabilities"], "all models")
         for each in self.data.get("models", ()):
             if any(fnmatchcase(model, pattern) for pattern in each["match"]):
-                entries.update(each["capabilities"])
+                self._take(found, each["capabilities"], ", ".join(each["match"]))
         of_api = dict(self.data.get("apis", {}).get(api, {}))
         without, more = of_api.pop("without", ()), of_api.pop("more", ())
-        entries.update(of_api)
-        entries["parameters"] = [name for name in (*entries["parameters"], *more) if name not in without]
-        return checked_capabilities(entries, f"models/{self.provider}.toml")
+        self._take(found, of_api, f"api {api}")
+        parameters = found["parameters"][0]
+        kept = [name for name in (*parameters, *more) if name not in without]
+        if kept != parameters:
+            self._take(found, {"parameters": kept}, f"api {api}")
+        return found
+
+    def _take(self, found: dict[str, tuple[Any, DataSource]], entries: Mapping[str, Any], part: str) -> None:
+        source = DataSource(self.source.date, f"{self.source.text}, {part}", self.source.basis)
+        found.update({name: (value, source) for name, value in entries.items()})
+
+    def knows(self, model: str) -> bool:
+        """Return True for a model that the file names, with or without a date at its end."""
+        return model in self.names or _DATE.sub("", model) in self.names
 
     def near(self, model: str) -> list[str]:
         """Return known models with a name like ``model``."""
@@ -73,7 +101,7 @@ def model_file(provider: str) -> ModelFile:
     data = tomllib.loads(text)
     return ModelFile(
         provider,
-        DataSource(data["date"], data["source"]),
+        DataSource(data["date"], f"models/{provider}.toml", data["source"]),
         data["default_api"],
         data.get("api_key_env"),
         tuple(data["names"]),
@@ -101,6 +129,11 @@ def is_hosted(spec: str) -> bool:
 
 def defined_target(name: str, settings: Mapping[str, Any]) -> Target:
     """Return the target of ``[tool.lmc.targets.NAME]``: ``settings`` are its table. Raises ``InputError``."""
+    return hosted_target(*spec_of(name, settings))
+
+
+def spec_of(name: str, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the target and the other settings of a table ``[tool.lmc.targets.NAME]``. Raises ``InputError``."""
     given = dict(settings)
     kind, model = given.pop("kind", None), given.pop("model", None)
     if kind not in HOSTED:
@@ -109,16 +142,22 @@ def defined_target(name: str, settings: Mapping[str, Any]) -> Target:
         address = given.pop("base_url", None)
         if not isinstance(address, str):
             raise InputError(f"target {name!r} has no base_url", remedy='write base_url = "http://HOST:PORT"')
-        spec = f"server:{address}" + (f"#{model}" if model else "")
-    else:
-        if not isinstance(model, str) or not model:
-            raise InputError(f"target {name!r} has no model", remedy='write model = "NAME"')
-        spec = f"{kind}:{model}"
-    return hosted_target(spec, given)
+        return f"server:{address}" + (f"#{model}" if model else ""), given
+    if not isinstance(model, str) or not model:
+        raise InputError(f"target {name!r} has no model", remedy='write model = "NAME"')
+    return f"{kind}:{model}", given
 
 
 def hosted_target(spec: str, settings: Mapping[str, Any]) -> Target:
     """Return the target of ``openai:MODEL``, ``anthropic:MODEL`` or ``server:URL[#MODEL]``. Raises ``InputError``."""
+    return known_target(spec, settings).target
+
+
+def known_target(spec: str, settings: Mapping[str, Any], own: str = "settings of the target") -> KnownTarget:
+    """Return a hosted target with the sources of its capabilities; ``own`` names that of ``settings``.
+
+    Raises ``InputError``.
+    """
     kind, _, rest = spec.partition(":")
     given = dict(settings)
     overrides = given.pop("capabilities", {})
@@ -134,11 +173,15 @@ def hosted_target(spec: str, settings: Mapping[str, Any]) -> Target:
         raise InputError(f"{kind} has no api {chosen.api!r}", remedy=f"use {' or '.join(_APIS[kind])}")
     if not isinstance(overrides, dict):
         raise InputError(f"capabilities of {spec} are {overrides!r}", remedy="give a table of capabilities")
-    known = file.capabilities(rest, chosen.api)
-    found = checked_capabilities({**_data_of(known), **overrides}, spec)
+    checked_capabilities(overrides, spec)
+    entries = file.entries(rest, chosen.api)
+    entries.update({name: (value, DataSource(None, own)) for name, value in overrides.items()})
+    found = checked_capabilities({name: value for name, (value, _) in entries.items()}, f"models/{kind}.toml")
+    sources = {name: source for name, (_, source) in entries.items()}
     if found.contexts == "messages" and found.continuation == "none" and chosen.continuation == "turns":
         found = replace(found, continuation="turns")
-    return Target(kind, rest, remote=chosen, capabilities=found)
+        sources["continuation"] = DataSource(None, f'{own}: continuation = "turns"')
+    return KnownTarget(Target(kind, rest, remote=chosen, capabilities=found), sources)
 
 
 def checked_capabilities(entries: Mapping[str, Any], where: str) -> Capabilities:
@@ -147,7 +190,9 @@ def checked_capabilities(entries: Mapping[str, Any], where: str) -> Capabilities
     for name in entries:
         if name not in names:
             raise InputError(f"{where}: there is no capability {name!r}", remedy=_near(name, names))
-    return _validated(Capabilities, entries, where)
+    hints = get_type_hints(Capabilities)
+    is_none = {name for name, value in entries.items() if value == NOTHING and type(None) in get_args(hints[name])}
+    return _validated(Capabilities, {name: None if name in is_none else entries[name] for name in entries}, where)
 
 
 def _checked_settings(spec: str, given: Mapping[str, Any]) -> RemoteSettings:
@@ -180,10 +225,6 @@ def _validated(kind: Any, entries: Mapping[str, Any], where: str) -> Any:
         allowed = [str(each) for each in get_args(hint) if isinstance(each, str)]
         remedy = f"give one of {', '.join(allowed)}" if allowed else first["msg"]
         raise InputError(f"{where}: {name} is {first['input']!r}", remedy=remedy) from None
-
-
-def _data_of(known: Capabilities) -> dict[str, Any]:
-    return {each.name: getattr(known, each.name) for each in fields(Capabilities)}
 
 
 def _check_address(rest: str) -> None:
