@@ -85,6 +85,8 @@ class Program(JittedFunction, Generic[P, R]):
         profile: ProfileOption | None = None,
         order_sections: bool | None = None,
         priority: int | None = None,
+        journal: str | os.PathLike[str] | None = None,
+        resume: bool | None = None,
         **unknown: Never,
     ) -> Program[P, R]:
         """Return the same program with other options; options that are not given stay as they are.
@@ -112,6 +114,10 @@ class Program(JittedFunction, Generic[P, R]):
                 start with the same text. It changes prompts, also those of an eager run.
             priority: requests of higher priority go before others of a local engine (0; -1 for what may wait). Half of
                 the admitted requests are those that wait longest, so none starves. It changes no result.
+            journal: a file that records each request and each call of a tool, before it leaves and before its result
+                is used. A call that ends in order can't be resumed; the next one replaces it.
+            resume: whether the run goes on that the journal is of, with the same program, rows, model and settings.
+                Requests that are finished are answered from the journal.
             unknown: refused; for error messages.
 
         Raises ``InputError`` for an option of another name, and for a profile of another program.
@@ -131,6 +137,8 @@ class Program(JittedFunction, Generic[P, R]):
             profile=profile,
             order_sections=order_sections,
             priority=priority,
+            journal=journal,
+            resume=resume,
             **unknown,
         )
         return made
@@ -319,6 +327,8 @@ def jit(
     profile: ProfileOption | None = None,
     order_sections: bool | None = None,
     priority: int | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    resume: bool | None = None,
 ) -> Decorator: ...
 
 

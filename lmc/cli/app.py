@@ -13,6 +13,7 @@ import typer
 from lmc import driver
 from lmc.cli.commands.compile import compile_command
 from lmc.cli.commands.grammar import grammar_command
+from lmc.cli.commands.journal import journal_command
 from lmc.cli.commands.opt import OptCommand, opt_command
 from lmc.cli.commands.run import run_command
 from lmc.cli.commands.schedule import schedule_command
@@ -41,6 +42,7 @@ app.command("schedule", no_args_is_help=True)(schedule_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("viz", no_args_is_help=True)(viz_command)
 app.command("view", no_args_is_help=True)(view_command)
+app.command("journal", no_args_is_help=True)(journal_command)
 app.command("serve")(serve_command)
 app.command("targets")(targets_command)
 app.command("opt", cls=OptCommand, no_args_is_help=True)(opt_command)

@@ -1,6 +1,7 @@
 # The names of the driver that its clients use. lmc.driver loads the module of each on its first use.
 from .commands import (
     grammar as grammar,
+    journal as journal,
     opt as opt,
     schedule as schedule,
     serve as serve,
@@ -55,6 +56,17 @@ from .run.result import (
 )
 from .batch.rows import ArgumentReader as ArgumentReader, Row as Row, Signature as Signature, count_rows as count_rows
 from .runner import BatchInterruptedError as BatchInterruptedError, Layout as Layout, Runner as Runner
+from .run.journals import is_blocked as is_blocked, resumed_lines as resumed_lines
+from .batch.run_journal import (
+    JOURNAL_SUFFIX as JOURNAL_SUFFIX,
+    RunJournal as RunJournal,
+    Resumption as Resumption,
+    begin_journal as begin_journal,
+    journals_by_default as journals_by_default,
+    open_journal as open_journal,
+    replay_journal as replay_journal,
+    replayed_target as replayed_target,
+)
 from .batch.run_record import MAX_RECORD_BYTES as MAX_RECORD_BYTES, RunRecord as RunRecord, record_run as record_run
 from .batch.timeline import TimelineFile as TimelineFile, timeline_header as timeline_header
 from .saved.saved import SavedRunner as SavedRunner, is_saved as is_saved

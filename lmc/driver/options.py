@@ -9,6 +9,7 @@ The command line imports this module to print ``--help``, so it imports no other
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -83,6 +84,11 @@ def _check_device(name: str, value: object) -> None:
         raise InputError(f"unknown {name} {value!r}", remedy='use "auto", "cpu", "cuda" or "cuda:1"')
 
 
+def _check_file(name: str, value: object) -> None:
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name} is {value!r}", remedy="give the name of a file")
+
+
 def _check_tokens(name: str, value: object) -> None:
     if type(value) is not int or value < 1:
         raise InputError(f"{name} is {value!r}", remedy="give a number of tokens from 1 on")
@@ -129,6 +135,10 @@ class Options:
         False, "Put movable sections of text (lmc.section) first: other prompts.", _check_flag
     )
     priority: int = _option(0, "Requests of higher priority go before others of a local engine.", _check_priority)
+    journal: str | os.PathLike[str] | None = _option(  # noqa: RUF009 - a field
+        None, "Record requests and calls of tools in this file, so that the run can be resumed.", _check_file
+    )
+    resume: bool = _option(False, "Go on with the unfinished run of the journal.", _check_flag)
     requests: int | None = None
     lane: int | None = None
 

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from lmc.backend.plan import Plan
 from lmc.cache.batch_order.ranks import Layout
 from lmc.driver.batch.lazy_batch import LazyBatch
+from lmc.driver.batch.run_journal import Resumption, begin_journal, open_journal, record_call
 from lmc.driver.batch.windows import Part, Waiting, WindowedRun
 from lmc.driver.compile.compile import Variants, compile_program
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
 from lmc.driver.run.execute import Execution, OnResult, limits_of
+from lmc.driver.run.journals import (
+    OpenJournal,
+    acquire_engine,
+    is_blocked,
+    log_resumed,
+    mark_row,
+    release_engine,
+)
 from lmc.driver.run.result import Result
 from lmc.driver.run.start import Arguments, BoundCall, Prepared, check_may_wait, raise_error, report_failed
 from lmc.driver.run.stream import AsyncStream, Stream
+from lmc.driver.targets.cancelling import CancellableEngine, error_of
 from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target
 from lmc.driver.targets.service import service
 from lmc.frontend.language.eager import EagerSession
@@ -23,12 +37,16 @@ from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.eager_runs import run_eager
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.engine.forks import check_process
+from lmc.ir.engine.hosts import CallScope, ProgramStopped, calling_in
 from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.profile import Profile
 from lmc.ir.wording import with_count
+from lmc.runtime.journal.calls import JournaledCalls
+from lmc.runtime.journal.engine import JournaledEngine
+from lmc.runtime.journal.journal import RunJournal
 
 T = TypeVar("T", bound=Sequence[Any])
 
@@ -84,12 +102,12 @@ class Runner:
 
     def run(self, arguments: Arguments) -> Result:
         """One instance. Raises its error."""
-        start = self._entered()
+        start = self._entered([arguments])
         return raise_error(start.wait_for_one(start.prepare([arguments])))
 
     async def arun(self, arguments: Arguments) -> Result:
         """``run`` for use in an event loop."""
-        start = self._entered()
+        start = self._entered([arguments])
         return raise_error((await start.gather([arguments]))[0])
 
     def batch(self, batch: Sequence[Arguments] | Iterator[Arguments | InputError]) -> list[Result]:
@@ -100,11 +118,11 @@ class Runner:
         """
         if isinstance(batch, Iterator):
             check_may_wait()
-            lazy = self._lazy_batch()
-            try:
-                lazy.finish(batch)
-            except KeyboardInterrupt:
-                raise BatchInterruptedError(lazy.results(self._interrupted())) from None
+            with self._lazy_batch() as lazy:
+                try:
+                    lazy.finish(batch)
+                except KeyboardInterrupt:
+                    raise BatchInterruptedError(lazy.results(self._interrupted())) from None
             return _some(lazy.results(self._interrupted()))
         results = [self._interrupted()] * len(_some(batch))
         try:
@@ -117,40 +135,59 @@ class Runner:
     async def abatch(self, batch: Sequence[Arguments] | Iterator[Arguments | InputError]) -> list[Result]:
         """``batch`` for use in an event loop."""
         if isinstance(batch, Iterator):
-            lazy = self._lazy_batch()
-            await lazy.afinish(batch)
+            with self._lazy_batch() as lazy:
+                await lazy.afinish(batch)
             return _some(lazy.results(self._interrupted()))
-        start = self._entered()
-        return await start.gather(_some(batch))
+        start = self._entered(_some(batch))
+        return await start.gather(batch)
 
     def iterate(self, batch: Sequence[Arguments]) -> Iterator[tuple[int, Result]]:
         """Numbers and results as the instances finish. Closing the iterator cancels the others."""
-        start = self._entered()
+        start = self._entered(batch)
         return start.iterate(start.prepare(batch))
 
     def run_rows(
-        self, parts: Iterable[Part], layout: Layout | None = None, observer: Observer | None = None
+        self,
+        parts: Iterable[Part],
+        layout: Layout | None = None,
+        observer: Observer | None = None,
+        journal: RunJournal | None = None,
     ) -> WindowedRun:
         """Numbers and results of rows that are read while others run, as they finish.
 
         With a ``layout`` they start as they come, in its blocks; else in the order that is found for each part, and
-        for each window of parts that are small. ``observer`` takes requests, calls and steps.
+        for each window of parts that are small. ``observer`` takes requests, calls and steps, ``journal``
+        records requests and calls of tools; rows are recorded by the caller.
         """
-        return self._windowed(parts, layout, observer)
+        start = self._entered()
+        return WindowedRun(start.home, parts, _Windows(start, layout, observer, journal))
 
     def stream(self, arguments: Arguments) -> Stream:
         """One instance, token by token."""
-        return Stream(self._entered(), arguments)
+        return Stream(self._entered([arguments]), arguments)
 
     def astream(self, arguments: Arguments) -> AsyncStream:
         """``stream`` for use in an event loop."""
-        return AsyncStream(self._entered(), arguments)
+        return AsyncStream(self._entered([arguments]), arguments)
 
     def eager(self, arguments: Arguments) -> Result:
         """One instance as plain Python, operation by operation: the oracle. Raises its error."""
         start = self._start()
-        options = self.options
-        with start.home.engines.use(start.target) as engine:
+        opened = self._journal(start, [arguments])
+        if opened is not None:
+            with opened() as journal:
+                result = self._eager(start, arguments, journal)
+                journal.finish()
+                return result
+        return self._eager(start, arguments, None)
+
+    def _eager(self, start: BoundCall, arguments: Arguments, journal: RunJournal | None) -> Result:
+        options, scope = self.options, None
+        with start.home.engines.use(start.target) as own:
+            engine: Engine = own
+            if journal is not None:
+                engine = CancellableEngine(JournaledEngine(own, journal))
+                scope = CallScope(JournaledCalls(journal), journal.run, 0, f"{self.program}/@after")
             session = EagerSession(
                 engine,
                 run_seed=options.seed,
@@ -158,28 +195,61 @@ class Runner:
                 compile=start.compile,
                 order_sections=options.order_sections,
             )
-            outcome = run_eager(self._function, bind(self._function, *arguments), session)
+            try:
+                with calling_in(scope):
+                    outcome = run_eager(self._function, bind(self._function, *arguments), session)
+            except ProgramStopped as stopped:
+                raise error_of(stopped) from None
         return Result.of(outcome)
 
-    def _windowed(
-        self, parts: Iterable[Part] | None, layout: Layout | None = None, observer: Observer | None = None
-    ) -> WindowedRun:
+    @contextmanager
+    def _lazy_batch(self) -> Generator[LazyBatch]:
+        """A batch whose rows come one by one. Its journal is finished where the block ends in order."""
         start = self._entered()
-        return WindowedRun(start.home, parts, _Windows(start, layout, observer))
-
-    def _lazy_batch(self) -> LazyBatch:
-        return LazyBatch(self._windowed(None))
+        open_journal = self._journal(start, None)
+        if open_journal is None:
+            yield LazyBatch(WindowedRun(start.home, None, _Windows(start, None, None, None)))
+            return
+        with open_journal() as journal:
+            windows = _Windows(start, None, None, journal, marks_rows=True)
+            yield LazyBatch(WindowedRun(start.home, None, windows))
+            if not windows.is_blocked:
+                journal.finish()
 
     def _interrupted(self) -> Result:
         """The result of an instance that has none."""
         error = RequestCancelledError("the batch was interrupted before this instance was finished")
         return Result.failed(error, Profile(self._function.name))
 
-    def _entered(self) -> BoundCall:
-        """A call that enters the background loop."""
+    def _entered(self, rows: Sequence[Arguments] | None = None) -> BoundCall:
+        """A call that enters the background loop, over ``rows`` where they are known."""
         start = self._start()
         start.home.loop.check_outside()
-        return start
+        return start if rows is None else replace(start, open_journal=self._journal(start, rows))
+
+    def _journal(self, start: BoundCall, rows: Sequence[Arguments] | None) -> OpenJournal | None:
+        """Return what opens the journal that the options name."""
+        options = self.options
+        if options.journal is None:
+            if options.resume:
+                raise InputError("resume is True, and there is no journal", remedy='name it: journal="FILE.lmcj"')
+            return None
+        record = record_call(self._function, start.target, options, rows)
+        path = os.fspath(options.journal)
+
+        def opened() -> RunJournal:
+            journal = open_journal(path)
+            try:
+                begin_journal(
+                    journal, record, options, start.target, resumption=Resumption() if options.resume else None
+                )
+            except BaseException:
+                journal.close()
+                raise
+            log_resumed(journal)
+            return journal
+
+        return opened
 
     def _start(self) -> BoundCall:
         """Read the ambient state of a call. Raises ``EngineError`` in a forked child that can run no program."""
@@ -190,10 +260,22 @@ class Runner:
 
 
 class _Windows:
-    """Windows of one program's rows."""
+    """Windows of one program's rows. ``marks_rows``: those that are finished are written to the journal."""
 
-    def __init__(self, start: BoundCall, layout: Layout | None, observer: Observer | None) -> None:
+    def __init__(
+        self,
+        start: BoundCall,
+        layout: Layout | None,
+        observer: Observer | None,
+        journal: RunJournal | None,
+        *,
+        marks_rows: bool = False,
+    ) -> None:
+        self.is_blocked = False
+        """True if a row was stopped that may go on in a later run."""
         self._observer = observer
+        self._journal = journal
+        self._marks_rows = marks_rows
         self._start = start
         self._layout = layout
         self._execution: Execution | None = None
@@ -204,7 +286,8 @@ class _Windows:
         return self._start.function.name
 
     def prepare(self, waiting: Waiting) -> Sequence[Prepared]:
-        return self._start.prepare_window(waiting, is_loaded=self._engine is not None)
+        is_replay = self._journal is not None and self._journal.is_replay
+        return self._start.prepare_window(waiting, is_loaded=is_replay or self._engine is not None)
 
     async def run(self, prepared: Sequence[Prepared], on_result: OnResult, on_stopped: OnResult) -> None:
         jobs = report_failed(prepared, on_result)
@@ -212,17 +295,18 @@ class _Windows:
             return
         if self._execution is None:
             start = self._start
-            self._engine = start.home.engines.acquire(start.target)
+            self._engine = acquire_engine(start.home, start.target, self._journal, start.tokenizer)
             self._execution = Execution(
                 start.function,
                 self._engine,
-                on_result,
+                partial(self._found, on_result) if self._marks_rows else on_result,
                 seed=start.options.seed,
                 compile=start.compile,
                 limits=limits_of(start.options),
                 on_stopped=on_stopped,
                 layout=self._layout,
                 observer=self._observer,
+                journal=self._journal,
             )
         await self._execution.run(jobs)
 
@@ -230,8 +314,14 @@ class _Windows:
         if self._execution is not None:
             self._execution.close()
         if self._engine is not None:
-            self._start.home.engines.release(self._engine)
+            release_engine(self._start.home, self._engine)
             self._engine = None
+
+    def _found(self, on_result: OnResult, number: int, result: Result) -> None:
+        if self._journal is not None:
+            mark_row(self._journal, number, result)
+        self.is_blocked = self.is_blocked or is_blocked(result)
+        on_result(number, result)
 
 
 def _some(rows: T) -> T:

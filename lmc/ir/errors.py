@@ -30,12 +30,14 @@ class LmcError(Exception):
     ``cause`` says what is wrong, ``remedy`` what to do about it, ``location`` where in the user's program. ``usage`` is
     what the engine computed for a request that failed with this error; None if no request did, or none was begun.
     ``timing`` are its times, where the engine measures them.
-    ``ends_run``: no handler of the program catches it (``cf.try``), because the run itself is over.
+    ``ends_run``: no handler of the program catches it (``cf.try``), because the run itself is over. ``ends_batch``: the
+    other rows of a batch end with it; a later run may go on.
     """
 
     usage: Usage | None = None
     timing: Timing | None = None
     ends_run: ClassVar[bool] = False
+    ends_batch: ClassVar[bool] = False
 
     def __init__(self, cause: str, *, remedy: str | None = None, location: Location | None = None) -> None:
         super().__init__(cause)
@@ -141,6 +143,25 @@ class RequestCancelledError(LmcError):
     """A request was cancelled: a stream was closed, a batch interrupted, or another branch of a race won."""
 
     ends_run = True
+
+
+class JournalError(LmcError):
+    """A journal that can't be written, or that lacks what a replay needs. It ends the whole run, which can be resumed.
+
+    No handler of a program catches it, plain Python included (``lmc.ir.engine.hosts.ProgramStopped``).
+    """
+
+    ends_run = True
+    ends_batch = True
+
+
+class UnknownOutcomeError(JournalError):
+    """A call of a tool that writes, which an earlier run began and whose result is not known. It ends its row alone.
+
+    The remedy is to look what was written, then to let it be called again: ``--retry-writes``, or an idempotency key.
+    """
+
+    ends_batch = False
 
 
 class ToolTimeoutError(LmcError, TimeoutError):

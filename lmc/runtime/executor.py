@@ -10,6 +10,7 @@ from typing import Any
 from lmc.backend.plan import Plan
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.engine.hosts import CallJournal
 from lmc.ir.engine.observing import Observable, Observer
 from lmc.ir.engine.protocol import Engine, Place, Planned, new_run
 from lmc.ir.errors import InputError, LmcError, located
@@ -47,12 +48,20 @@ class Limits:
 class Resources:
     """The resources that the instances of a batch share, whatever their plans. Belongs to one event loop.
 
-    ``observer`` takes the requests and calls of the instances, and the steps of an ``Observable`` engine.
+    ``observer`` takes the requests and calls of the instances, and the steps of an ``Observable`` engine. ``journal``
+    records the calls of tools; requests are recorded by the engine, if it is a ``JournaledEngine``.
     """
 
-    def __init__(self, engine: Engine, limits: Limits | None = None, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        limits: Limits | None = None,
+        observer: Observer | None = None,
+        journal: CallJournal | None = None,
+    ) -> None:
         limits = limits or Limits()
         self.observer = observer
+        self.journal = journal
         self._end_observing = None
         if observer is not None and isinstance(engine, Observable):
             self._end_observing = engine.observe(observer.begin_steps())
@@ -176,6 +185,7 @@ class Executor:
             priority=shared.priority,
             lane=shared.lane,
             observer=shared.observer,
+            journal=shared.journal,
         )
         if shared.observer is not None:
             shared.observer.begin_plan(self._prepared.plan)

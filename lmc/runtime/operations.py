@@ -178,7 +178,8 @@ def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
     if run is None:
         around = frame.machine.around
         observe = observed_call(around, op, frame.machine.row)
-        run = begin(host, positional, keyword, around.host_pool, observe=observe)
+        scope = around.scope_of(op, frame.machine.instance, frame.rounds)
+        run = begin(host, positional, keyword, around.host_pool, scope=scope, observe=observe)
     frame.machine.wait_for_host(call, run)
 
 

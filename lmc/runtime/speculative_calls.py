@@ -158,7 +158,8 @@ class EarlyCalls:
         positional, keyword = semantics.call_arguments(start.ahead.arguments, call.keywords, environment)
         observe = observed_call(self._around, call, self._row, early=True)
         host, pool = self._around.hosts[call.host], self._around.host_pool
-        run = begin(host, positional, keyword, pool, early=True, observe=observe)
+        scope = self._around.scope_of(call, self._row or 0, key[1])
+        run = begin(host, positional, keyword, pool, scope=scope, early=True, observe=observe)
         self._begun.add(key, run, tuple((arm.region, self._round(arm.rounds, number)) for arm in start.ahead.arms))
         self._keys.setdefault(start.holder, []).append(key)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import typer
 
@@ -28,6 +30,7 @@ from lmc.cli.results.rows_file import RowsFile, is_stream, record_path
 from lmc.cli.results.sink import RowsStream, Sink, check_distinct, profile_file
 
 FAILURE = 1
+InFlight = Literal["repeat", "fail"]
 
 
 def run_command(
@@ -65,8 +68,31 @@ def run_command(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the file of -o: run the rows that it does not hold.")
+        bool,
+        typer.Option("--resume", help="Continue the file of -o, or the journal: run the rows that they do not hold."),
     ] = False,
+    journal: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Record requests and calls of tools, so that --resume repeats none of them."),
+    ] = None,
+    no_journal: Annotated[
+        bool, typer.Option("--no-journal", help="Keep no journal beside the file of -o, where a target keeps one.")
+    ] = False,
+    replay: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Answer requests and tools from a journal alone: no model, no network."),
+    ] = None,
+    in_flight: Annotated[
+        InFlight | None,
+        typer.Option(help="With --resume, requests that left and have no result are sent again, or fail (repeat)."),
+    ] = None,
+    retry_writes: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --resume, call this tool again where its call began and did not end; may be repeated.",
+        ),
+    ] = None,
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Write the rows in input order: a file at the end, a stream as it can.")
     ] = False,
@@ -132,6 +158,11 @@ def run_command(
 
     jq -c 'select(.error == null)' OUT.jsonl > KEPT && mv KEPT OUT.jsonl
 
+    --journal keeps a journal: each request and each call of a tool is on disk before it leaves, its result before
+    anything uses it. After a crash, --resume sends no finished request again, and completes OUT.jsonl from the journal.
+    Requests that were in flight may have been billed: they are reported, then sent again. A tool that writes is not
+    called again without --retry-writes. --replay answers a run from its journal alone. lmc journal FILE shows one.
+
     With --schedule, all rows are read first, and run in the order and in the blocks that lmc schedule found for these
     rows and this plan; a schedule of others is refused.
 
@@ -154,16 +185,11 @@ def run_command(
     if scheduled is not None and (data is None or scheduled == data == driver.STANDARD_INPUT):
         cause = "is for the rows of a file" if data is None else "and --input can't both be standard input"
         raise driver.UsageError(f"--schedule {cause}", remedy="name the file of the rows: --input DATA.jsonl")
-    if resume and (output is None or is_stream(output)):
-        raise driver.UsageError("--resume goes with -o OUT.jsonl", remedy="name the file of the earlier run")
+    journaling = _Journaling(journal, replay, no_journal, driver.Resumption(in_flight or "repeat", retry_writes or ()))
+    journaling.check(output, resume=resume)
     named = [each for each in (program, functions) if each is not None]
-    for option, path in (("-o", output), ("--profile-generate", profile), ("--timeline", timeline)):
-        for source in map(driver.program_file, named):
-            check_output(path, option, program=source)
-        check_output(path, option, input=data, schedule=scheduled)
-    for option, path in (("--profile-generate", profile), ("--timeline", timeline)):
-        if path == "-":
-            raise driver.UsageError(f"{option} can't be standard output", remedy="name a file")
+    written = {"--profile-generate": profile, "--timeline": timeline, "--journal": journal}
+    _check_files(named, output, written, input=data, schedule=scheduled)
     check_output(output, profile=profile_use)
     check_output(timeline, "--timeline", profile=profile_use)
     out = sys.stdout
@@ -171,8 +197,9 @@ def run_command(
     sink = Sink(out, as_json=as_json, many=data is not None, ordered=ordered)
     with prints_to_stderr(), Interrupts() as interrupts:
         try:
+            sink.journal = journaling.replayed()
             given: driver.GivenOptions = {
-                "target": target_spec(model),
+                "target": journaling.target(sink.journal, target_spec(model)),
                 "dtype": dtype,
                 "kv_tokens": kv_tokens_of(kv_tokens),
                 "deterministic": deterministic,
@@ -189,20 +216,31 @@ def run_command(
             sink.profile = profile_file(profile, runner.program, others, merge=profile_merge)
             check_distinct("--timeline", timeline, others)
             check_distinct("--timeline", timeline, [profile], "the file of --profile-generate")
+            journaling.check_distinct([*others, profile, timeline])
             with ExitStack() as stack:
-                if rows_file is not None:
+                kept = journaling.path(runner.options, _target(runner), None if data is None else rows_file)
+                if kept is not None:
+                    sink.journal = driver.open_journal(kept)
+                if sink.journal is not None:
+                    stack.enter_context(sink.journal)
+                record = None if rows_file is None and kept is None else _record(runner, named, assignments, data)
+                if rows_file is not None and record is not None:
                     sink.rows_file = stack.enter_context(rows_file)
-                    record = _record(runner, named, assignments, data)
                     sink.done = rows_file.resume(record) if resume else rows_file.start(record)
                 elif output is not None:
                     sink.stream = stack.enter_context(RowsStream(output, out, interrupts))
+                if kept is not None and record is not None:
+                    resumed = journaling.resumption if resume else None
+                    sink.begin_journal(record, runner.options, _target(runner), resumed)
                 progress = stack.enter_context(show_progress(data, len(sink.done)))
                 if timeline is not None:
                     header = driver.timeline_header(runner.program, named, _target(runner), data)
                     sink.timeline = stack.enter_context(driver.TimelineFile(timeline, header))
                 stack.enter_context(sink.profiled())
-                rows = runner.run_rows(_without(parts, sink.done), layout, sink.timeline)
+                rows = runner.run_rows(_without(parts, sink.done), layout, sink.timeline, sink.journal)
                 sink.run(rows, interrupts, progress)
+                if sink.journal is not None and not sink.blocked:
+                    sink.journal.finish()
         except KeyboardInterrupt:
             print_note(sink.interrupted())
             _print_notes(sink)
@@ -211,6 +249,64 @@ def run_command(
     _print_notes(sink)
     if sink.failures.count or sink.failed_before:
         raise typer.Exit(FAILURE)
+
+
+@dataclass(frozen=True)
+class _Journaling:
+    """The options about journals."""
+
+    journal: str | None
+    replay: str | None
+    no_journal: bool
+    resumption: driver.Resumption
+
+    def check(self, output: str | None, *, resume: bool) -> None:
+        """Raise ``UsageError`` for options that contradict each other."""
+        if resume and self.journal is None and (output is None or is_stream(output)):
+            raise driver.UsageError(
+                "--resume goes with -o OUT.jsonl or --journal FILE", remedy="name the file of the earlier run"
+            )
+        if self.replay is not None and (self.journal is not None or resume):
+            raise driver.UsageError(
+                "--replay reads a journal, and writes none", remedy="leave out --journal and --resume, or --replay"
+            )
+        if self.journal is not None and self.no_journal:
+            raise driver.UsageError("--no-journal contradicts --journal", remedy="leave out one of them")
+        if self.resumption != driver.Resumption() and not resume:
+            raise driver.UsageError("--in-flight and --retry-writes go with --resume", remedy="add --resume")
+
+    def check_distinct(self, others: Iterable[str | None]) -> None:
+        """Raise ``UsageError`` where a journal is another file of the run."""
+        for option, path in (("--journal", self.journal), ("--replay", self.replay)):
+            check_distinct(option, path, others, "another file of this run")
+
+    def replayed(self) -> driver.RunJournal | None:
+        """The journal of ``--replay``, open."""
+        return None if self.replay is None else driver.replay_journal(self.replay)
+
+    def target(self, replayed: driver.RunJournal | None, given: str | None) -> str | None:
+        """The target of the run: of a replay, that of the journal."""
+        return given if replayed is None or given is not None else driver.replayed_target(replayed)
+
+    def path(self, options: driver.Options, target: driver.Target, rows_file: RowsFile | None) -> str | None:
+        """The journal to write: that of an option, or one beside the file of rows where requests cost money."""
+        if self.no_journal or self.replay is not None:
+            return None
+        named = self.journal or options.journal
+        if named is not None or rows_file is None:
+            return None if named is None else os.fspath(named)
+        return f"{rows_file.shown}{driver.JOURNAL_SUFFIX}" if driver.journals_by_default(target) else None
+
+
+def _check_files(named: list[str], output: str | None, written: Mapping[str, str | None], **read: str | None) -> None:
+    """Raise ``UsageError`` for files that the command would write over ones that it reads, or to standard output."""
+    for option, path in {"-o": output, **written}.items():
+        for source in map(driver.program_file, named):
+            check_output(path, option, program=source)
+        check_output(path, option, **read)
+    for option, path in written.items():
+        if path == "-":
+            raise driver.UsageError(f"{option} can't be standard output", remedy="name a file")
 
 
 def _print_notes(sink: Sink) -> None:

@@ -68,10 +68,15 @@ class RowsFile:
         self._rows_kept = 0
         self._numbers = array("q")
         self._offsets = array("q")
-        self.failed_before = 0
-        """Rows with an error that ``resume`` found."""
+        self.failed_before: set[int] = set()
+        """Numbers of the rows with an error that ``resume`` found."""
         self.note: str | None = None
         """A line for the user at the end, where the rows went to another file."""
+
+    @property
+    def shown(self) -> str:
+        """The path as the user named it."""
+        return self._shown
 
     def start(self, record: driver.RunRecord) -> set[int]:
         """Begin a run that replaces the file: none of its rows are kept.
@@ -230,7 +235,8 @@ class RowsFile:
         for number, failed, offset, end in self._rows():
             found.add(number)
             self._note(number, offset)
-            self.failed_before += failed
+            if failed:
+                self.failed_before.add(number)
             self._rows_kept += 1
             self._end = end
         return found

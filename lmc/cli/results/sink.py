@@ -30,6 +30,9 @@ class Sink:
         self.stream: RowsStream | None = None
         self.profile: driver.ProfileFile | None = None
         self.timeline: driver.TimelineFile | None = None
+        self.journal: driver.RunJournal | None = None
+        self.blocked = 0
+        """Rows that a later run may finish: no file holds them."""
         self.done: set[int] = set()
         """Numbers of the rows that are there from an earlier run."""
         self.failures = Failures()
@@ -54,8 +57,7 @@ class Sink:
         """Yield ``results`` with their lines, after they are written and counted."""
         for number, result in results:
             line = to_json(driver.result_row(number, result)) + "\n"
-            if self.rows_file is not None:
-                self.rows_file.write(number, line, succeeded=result.error is None)
+            self._keep(number, line, result)
             self._count += 1
             if result.error is not None:
                 self.failures.add(number, result.error)
@@ -65,6 +67,48 @@ class Sink:
                 self.profile.add(result.profile)
             progress(usage, failed=result.error is not None)
             yield number, result, line
+
+    def _keep(self, number: int, line: str, result: driver.Result) -> None:
+        """Write a row to the files that hold what is finished."""
+        if driver.is_blocked(result):
+            self.blocked += 1
+            return
+        if self.journal is not None:
+            self.journal.row(number, line, failed=result.error is not None)
+        if self.rows_file is not None:
+            self.rows_file.write(number, line, succeeded=result.error is None)
+
+    def begin_journal(
+        self,
+        record: driver.RunRecord,
+        options: driver.Options,
+        target: driver.Target,
+        resumption: driver.Resumption | None,
+    ) -> None:
+        """Start the run of the journal; with a ``resumption``, resume it.
+
+        The file of rows then gets those that only the journal has. Rows that failed and are not in the file run again.
+        """
+        journal, file = self.journal, self.rows_file
+        assert journal is not None
+
+        recorded: set[int] = set()
+
+        def take(rows: Iterable[tuple[int, bool, str | None]]) -> set[int] | None:
+            if file is None:
+                return None
+            for number, failed, line in rows:
+                recorded.add(number)
+                if number not in self.done and line is not None and not failed:
+                    file.write(number, line, succeeded=True)
+                    self.done.add(number)
+            return self.done
+
+        driver.begin_journal(journal, record, options, target, resumption=resumption, take=take)
+        for number in sorted(self.done - recorded):  # written just before the earlier run ended
+            journal.row(number, None, failed=file is not None and number in file.failed_before)
+        for line in driver.resumed_lines(journal):
+            print_note(line)
 
     @contextmanager
     def profiled(self) -> Generator[None]:
@@ -97,13 +141,15 @@ class Sink:
     @property
     def failed_before(self) -> int:
         """The rows of an earlier run that failed."""
-        return 0 if self.rows_file is None else self.rows_file.failed_before
+        return 0 if self.rows_file is None else len(self.rows_file.failed_before)
 
     def _costs(self) -> str:
+        answered = 0 if self.journal is None else self.journal.counts.answered
         used = self._usage + (driver.Usage() if self._rows is None else self._rows.unfinished.usage)
         return (
             f"prompt tokens {used.prompt_tokens:,} ({used.cached_tokens:,} cached), "
             f"generated {used.generated_tokens:,}, calls {used.calls:,}, {time.monotonic() - self._start:.1f} s"
+            + (f"; {answered:,} answered from the journal, tools included" if answered else "")
         )
 
     def _print(self, number: int, result: driver.Result, line: str) -> None:

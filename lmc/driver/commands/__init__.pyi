@@ -1,6 +1,7 @@
 # Modules that lmc.driver hands on; each loads on its first use.
 from . import (
     grammar as grammar,
+    journal as journal,
     opt as opt,
     schedule as schedule,
     serve as serve,

@@ -21,7 +21,7 @@ from lmc.frontend.language.eager import EagerSession, OnText
 from lmc.frontend.program.arguments import Bound
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.locations import raised_at
-from lmc.ir.engine.hosts import Cancellation, cancelled_by
+from lmc.ir.engine.hosts import CallScope, Cancellation, calling_in, cancelled_by, run_id
 from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.protocol import Engine, Place
 from lmc.ir.errors import LmcError
@@ -31,6 +31,9 @@ from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import Outcome
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.executor import Executor, Finished, Instance, Limits, Resources
+from lmc.runtime.journal.calls import JournaledCalls
+from lmc.runtime.journal.engine import JournaledEngine
+from lmc.runtime.journal.journal import RunJournal
 from lmc.runtime.threads import DaemonPool
 
 EAGER_THREADS = 32
@@ -57,13 +60,16 @@ async def execute(
     compile: Compile | None = None,
     limits: Limits | None = None,
     on_event: OnEvent | None = None,
+    journal: RunJournal | None = None,
 ) -> None:
     """Run ``jobs``; ``on_result`` gets each one's number and result as soon as it is there, in the loop's thread.
 
     Jobs of one variant run in the order of their schedule, variants in the order of their first job, all under one
     bound. Cancelling cancels every request.
     """
-    execution = Execution(function, engine, on_result, seed=seed, compile=compile, limits=limits, on_event=on_event)
+    execution = Execution(
+        function, engine, on_result, seed=seed, compile=compile, limits=limits, on_event=on_event, journal=journal
+    )
     try:
         await execution.run(jobs)
     finally:
@@ -79,12 +85,14 @@ def limits_of(options: Options) -> Limits:
 def deliver(number: int, result: Result, on_result: OnResult, on_stopped: OnResult | None) -> None:
     """Report the result of an instance.
 
-    Raises ``RunInterruptedError`` where the user's code raised ``KeyboardInterrupt``: the instance is stopped then.
+    Raises ``RunInterruptedError`` where the instance ends the whole run: an interrupt by the user's code, or an
+    error that ends the batch. It is stopped then.
     """
-    if isinstance(result.error, KeyboardInterrupt):
+    error = result.error
+    if isinstance(error, KeyboardInterrupt) or (isinstance(error, LmcError) and error.ends_batch):
         if on_stopped is not None:
             on_stopped(number, stopped(result.profile))
-        raise RunInterruptedError(result.error)
+        raise RunInterruptedError(error)
     on_result(number, result)
 
 
@@ -107,7 +115,7 @@ class Execution:
     take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
     were cancelled, with their cost. An instance that ends with ``KeyboardInterrupt`` ends the run, with
     ``RunInterruptedError``. With a ``layout`` instances start as they come, in its blocks. ``observer`` takes requests,
-    calls and steps.
+    calls and steps, ``journal`` records requests and calls of tools.
     """
 
     def __init__(
@@ -123,10 +131,13 @@ class Execution:
         on_stopped: OnResult | None = None,
         layout: Layout | None = None,
         observer: Observer | None = None,
+        journal: RunJournal | None = None,
     ) -> None:
         self._function = function
         self._observer = observer
-        self._engine = engine
+        self._engine = engine = engine if journal is None else JournaledEngine(engine, journal)
+        self._calls = None if journal is None else JournaledCalls(journal)
+        self._journal = journal
         self._on_result = on_result
         self._seed = seed
         self._compile = compile
@@ -136,7 +147,7 @@ class Execution:
         self._layout = layout
         self._layouts: WeakKeyDictionary[Plan, Layout] = WeakKeyDictionary()
         self._limits = limits or Limits()
-        self._resources = Resources(engine, self._limits, observer)
+        self._resources = Resources(engine, self._limits, observer, self._calls)
         # What is left of an instance that has begun goes before what others have to come to.
         place = Place(self._resources.run, 0, self._limits.lane)
         self._eager_engine = CancellableEngine(engine, place, self._limits.priority, observer)
@@ -222,6 +233,12 @@ class Execution:
     def _continue(self, job: Job, captured_part: Outcome) -> Result:
         """The rest of the program, as plain Python, in a thread of its own."""
         before = captured_part.profile
+        broken_at = captured_part.broken_at
+        if self._journal is not None and broken_at is not None:
+            self._journal.note(f"{broken_at.location}: plain Python runs again from here: {broken_at.cause}")
+        calls = self._calls
+        run = run_id(self._resources.run) if calls is None else calls.run
+        scope = CallScope(calls, run, job.number, f"{self._function.name}/@after")
         session = EagerSession(
             self._eager_engine,
             run_seed=self._seed,
@@ -233,7 +250,7 @@ class Execution:
             observer=self._observer,
         )
         try:
-            with cancelled_by(self._cancellation):
+            with cancelled_by(self._cancellation), calling_in(scope):
                 assert captured_part.live is not None
                 outcome = go_on(job.compiled.captured, job.bound, captured_part.live, session)
         except BaseException as raised:  # SystemExit of one instance must not end the batch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from lmc.driver.compile.compile import MAX_VARIANTS, Variants
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
 from lmc.driver.run.execute import Job, OnResult, execute, limits_of
+from lmc.driver.run.journals import OpenJournal, is_blocked, mark_row
 from lmc.driver.run.result import Result
 from lmc.driver.targets.constraints import compiler
 from lmc.driver.targets.service import Service
@@ -25,11 +27,12 @@ from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.cached import cached_property
 from lmc.ir.engine.forks import at_work
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import LmcError
+from lmc.ir.errors import JournalError, LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.events import OnEvent
+from lmc.runtime.journal.journal import RunJournal
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 """Positional and keyword arguments of one instance."""
@@ -48,6 +51,7 @@ class BoundCall:
     target: Target
     home: Service
     constraints: ConstraintCache
+    open_journal: OpenJournal | None = None
 
     @property
     def compile(self) -> Compile:
@@ -113,18 +117,45 @@ class BoundCall:
     async def work(self, prepared: Sequence[Prepared], on_result: OnResult, on_event: OnEvent | None = None) -> None:
         """Run prepared instances, in the background loop."""
         jobs = report_failed(prepared, on_result)
-        if jobs:
-            with self.home.engines.use(self.target) as engine:
-                await execute(
-                    self.function,
-                    jobs,
-                    engine,
-                    on_result,
-                    seed=self.options.seed,
-                    compile=self.compile,
-                    limits=limits_of(self.options),
-                    on_event=on_event,
-                )
+        if not jobs:
+            return
+        if self.open_journal is None:
+            await self._execute(jobs, on_result, on_event, None)
+            return
+        journal = self.open_journal()
+        is_finished = True
+
+        def marked(number: int, result: Result) -> None:
+            nonlocal is_finished
+            is_finished = is_finished and not is_blocked(result)
+            mark_row(journal, number, result)
+            on_result(number, result)
+
+        try:
+            await self._execute(jobs, marked, on_event, journal)
+            if is_finished:
+                journal.finish()
+        except BaseException:
+            with contextlib.suppress(JournalError):  # the run ends with its own error
+                journal.close()
+            raise
+        await asyncio.to_thread(journal.close)
+
+    async def _execute(
+        self, jobs: Sequence[Job], on_result: OnResult, on_event: OnEvent | None, journal: RunJournal | None
+    ) -> None:
+        with self.home.engines.use(self.target) as engine:
+            await execute(
+                self.function,
+                jobs,
+                engine,
+                on_result,
+                seed=self.options.seed,
+                compile=self.compile,
+                limits=limits_of(self.options),
+                on_event=on_event,
+                journal=journal,
+            )
 
     def wait_for_one(self, prepared: Sequence[Prepared]) -> Result:
         """The result of the only instance."""

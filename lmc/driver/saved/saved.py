@@ -18,6 +18,7 @@ from lmc.driver.batch.windows import Part, Waiting, WindowedRun
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.run.execute import OnResult, deliver, limits_of, put_in_order
+from lmc.driver.run.journals import acquire_engine, release_engine
 from lmc.driver.run.result import Result, stopped
 from lmc.driver.run.start import Arguments
 from lmc.driver.saved.artifacts import read_module
@@ -32,10 +33,14 @@ from lmc.ir.builtins.builtins import PureBuiltin, lookup
 from lmc.ir.core import HostFunction
 from lmc.ir.dialects.core_ops import BreakOp
 from lmc.ir.engine.observing import Observer
+from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError
 from lmc.ir.semantics.constraint_runtime import Constraints, Reader
 from lmc.runtime.executor import Executor, Finished, Instance, Resources
+from lmc.runtime.journal.calls import JournaledCalls
+from lmc.runtime.journal.engine import JournaledEngine
+from lmc.runtime.journal.journal import RunJournal
 
 SUFFIXES = (".json", ".lmir")
 
@@ -94,16 +99,26 @@ class SavedRunner:
         return self.plan, arguments[1]
 
     def run_rows(
-        self, parts: Iterable[Part], layout: Layout | None = None, observer: Observer | None = None
+        self,
+        parts: Iterable[Part],
+        layout: Layout | None = None,
+        observer: Observer | None = None,
+        journal: RunJournal | None = None,
     ) -> WindowedRun:
         """Numbers and results of rows that are read while others run, as they finish: as ``Runner.run_rows`` does."""
         home = service()
         home.loop.check_outside()
-        engine = home.engines.engine(self.target)
+        tokenizer = home.engines.tokenizer(self.target)
+        engine = acquire_engine(home, self.target, journal, tokenizer)
         cache = home.constraints.of(resolve_grammar_cache())
-        check(cache, self.plan.module, engine.tokenizer)
-        constraints = Constraints.of(self.plan.constraints, compiler(cache, engine.tokenizer), self.readers)
-        return WindowedRun(home, parts, _Windows(self, constraints, layout, home, observer))
+        try:
+            check(cache, self.plan.module, tokenizer)
+        except BaseException:
+            release_engine(home, engine)
+            raise
+        constraints = Constraints.of(self.plan.constraints, compiler(cache, tokenizer), self.readers)
+        windows = _Windows(self, engine, constraints, given=layout, home=home, observer=observer, journal=journal)
+        return WindowedRun(home, parts, windows)
 
 
 class _Windows:
@@ -112,15 +127,20 @@ class _Windows:
     def __init__(
         self,
         saved: SavedRunner,
+        engine: Engine,
         constraints: Constraints,
+        *,
         given: Layout | None,
         home: Service,
         observer: Observer | None,
+        journal: RunJournal | None,
     ) -> None:
         self._observer = observer
+        self._calls = None if journal is None else JournaledCalls(journal)
         self._saved = saved
         self._home = home
-        self._engine = home.engines.acquire(saved.target)
+        self._own = engine
+        self._engine = engine if journal is None else JournaledEngine(engine, journal)
         self._executor = Executor(self._engine, saved.plan, saved.hosts, constraints=constraints)
         self._position = 0
         self._resources: Resources | None = None
@@ -138,7 +158,7 @@ class _Windows:
 
     async def run(self, prepared: Sequence[Instance], on_result: OnResult, on_stopped: OnResult) -> None:
         if self._resources is None:
-            self._resources = Resources(self._engine, limits_of(self._saved.options), self._observer)
+            self._resources = Resources(self._engine, limits_of(self._saved.options), self._observer, self._calls)
         first, self._position = self._position, self._position + len(prepared)
         order, layout = await self._order(prepared)
         await self._executor.run_batch(
@@ -165,7 +185,7 @@ class _Windows:
     def close(self) -> None:
         if self._resources is not None:
             self._resources.close()
-        self._home.engines.release(self._engine)
+        release_engine(self._home, self._own)
 
 
 def _result(end: Finished) -> Result:

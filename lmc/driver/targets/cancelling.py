@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from lmc.ir.engine.hosts import ProgramCancelled
+from lmc.ir.engine.hosts import ProgramCancelled, ProgramStopped, stops_program
 from lmc.ir.engine.observing import AskedRequest, Observer, RequestKind
 from lmc.ir.engine.protocol import (
     Engine,
@@ -27,7 +27,7 @@ from lmc.ir.engine.protocol import (
     Score,
     ScoreRequest,
 )
-from lmc.ir.errors import RequestCancelledError
+from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.observed import submit_observed
 
@@ -40,12 +40,12 @@ def cancelled_error() -> RequestCancelledError:
 
 
 class RunInterruptedError(Exception):
-    """The user's code raised ``KeyboardInterrupt``, which ends the whole run; callers get ``interrupt``.
+    """An instance ends the whole run: the user's code raised ``KeyboardInterrupt``, or an error ends the batch.
 
-    An event loop would end with ``KeyboardInterrupt`` itself.
+    Callers get ``interrupt``. An event loop would end with ``KeyboardInterrupt`` itself.
     """
 
-    def __init__(self, interrupt: KeyboardInterrupt) -> None:
+    def __init__(self, interrupt: KeyboardInterrupt | LmcError) -> None:
         super().__init__("the run was interrupted")
         self.interrupt = interrupt
 
@@ -54,6 +54,8 @@ def error_of(error: BaseException) -> BaseException:
     """Return ``error`` for the caller: ``ProgramCancelled`` and ``RunInterruptedError`` stay inside of runs."""
     if isinstance(error, RunInterruptedError):
         return error.interrupt
+    if isinstance(error, ProgramStopped):
+        return error.error.with_traceback(error.__traceback__)
     if isinstance(error, ProgramCancelled):
         return cancelled_error().with_traceback(error.__traceback__)
     return error
@@ -133,6 +135,9 @@ class CancellableEngine:
 
     def _watch(self, handle: Handle[T]) -> Handle[T]:
         if handle.future.done():
+            stopped = None if handle.future.cancelled() else handle.future.exception()
+            if stops_program(stopped):
+                raise ProgramStopped(stopped)
             return handle
         answer = _Answer(Future(), handle.cancel)
         with self._lock:
@@ -154,4 +159,4 @@ class CancellableEngine:
         if error is None:
             answer.future.set_result(future.result())
         else:
-            answer.future.set_exception(error)
+            answer.future.set_exception(ProgramStopped(error) if stops_program(error) else error)

@@ -22,7 +22,16 @@ from typing import Any
 from lmc.frontend.failures import too_deep
 from lmc.frontend.language.running import ACTIVE, HOST
 from lmc.ir.engine.forks import PerProcess
-from lmc.ir.engine.hosts import CANCELLATION, Answer, Cancellation, ProgramCancelled
+from lmc.ir.engine.hosts import (
+    CANCELLATION,
+    SCOPE,
+    Answer,
+    CallScope,
+    Cancellation,
+    ProgramCancelled,
+    ProgramStopped,
+    stops_program,
+)
 from lmc.ir.engine.loop_thread import LoopThread
 from lmc.ir.errors import LmcError, Location, ToolTimeoutError
 
@@ -180,9 +189,12 @@ def in_program() -> bool:
     return ACTIVE.get() is not None or HOST.get() is not None
 
 
-def submit(work: Callable[[], Coroutine[Any, Any, Any]], name: str) -> Future[Answer]:
-    """Begin a call of the async function ``name`` in the loop of tools. Cancelling the future cancels it."""
-    return asyncio.run_coroutine_threadsafe(_answer(work, name), tool_loop().loop)
+def submit(work: Callable[[], Coroutine[Any, Any, Any]], name: str, scope: CallScope | None) -> Future[Answer]:
+    """Begin a call of the async function ``name`` in the loop of tools. Cancelling the future cancels it.
+
+    ``scope`` is that of the tools which it calls.
+    """
+    return asyncio.run_coroutine_threadsafe(_answer(work, name, scope), tool_loop().loop)
 
 
 def wait_for(begin: Callable[[], Future[Answer]]) -> Any:
@@ -203,15 +215,18 @@ def wait_for(begin: Callable[[], Future[Answer]]) -> Any:
     except BaseException:  # Ctrl-C, in a thread that waits
         future.cancel()
         raise
+    if stops_program(error):
+        raise ProgramStopped(error)
     if error is not None:
         raise error
     return result
 
 
-async def _answer(work: Callable[[], Coroutine[Any, Any, Any]], name: str) -> Answer:
+async def _answer(work: Callable[[], Coroutine[Any, Any, Any]], name: str, scope: CallScope | None) -> Answer:
     # Programs that it calls are no part of the run: there is nothing here that could wait for them.
     ACTIVE.set(None)
     HOST.set(name)
+    SCOPE.set(scope)
     try:
         return await work(), None
     except asyncio.CancelledError:

@@ -6,6 +6,7 @@ import functools
 import inspect
 import math
 import typing
+import uuid
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
@@ -19,7 +20,7 @@ from lmc.frontend.language.running import ACTIVE, observed_tool
 from lmc.frontend.source.locations import user_location
 from lmc.frontend.tools.tool_calls import CallPolicy, Retries, in_program, in_tool_loop, submit, wait_for
 from lmc.ir.core import Effect
-from lmc.ir.engine.hosts import Answer
+from lmc.ir.engine.hosts import SCOPE, Answer, CalledTool, CallScope, calling_in
 from lmc.ir.errors import CaptureError, InputError, Location
 from lmc.ir.wording import with_article
 
@@ -44,7 +45,13 @@ class Tool(Bindable, Generic[P, R]):
     __name__: str
 
     def __init__(
-        self, function: Callable[P, Any], effect: Effect, retries: Retries | None = None, *, early: bool = False
+        self,
+        function: Callable[P, Any],
+        effect: Effect,
+        retries: Retries | None = None,
+        *,
+        early: bool = False,
+        key: bool = False,
     ) -> None:
         function = self.take(function)
         if inspect.isasyncgenfunction(function):
@@ -57,17 +64,21 @@ class Tool(Bindable, Generic[P, R]):
         self.function: Callable[P, Any] = function
         self.effect = effect
         self.early = early
+        self.key = key
         self.name: str = getattr(function, "__name__", "tool")
         self.is_async = inspect.iscoroutinefunction(function)
         stoppable = self.is_async or effect is not Effect.WRITES
         self._policy = None if retries is None else CallPolicy(self.name, retries, self.is_async, stoppable)
-        self.result_type = annotated_type(_return_annotation(function))
+        self._returns = _return_annotation(function)
+        self.result_type = annotated_type(self._returns)
+        if key:
+            _check_key(function, self.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the function's result; in a program an async one is waited for, elsewhere it has to be awaited."""
         if not self.is_async:
             with observed_tool(self.name, _line):
-                return self._run(args, kwargs)
+                return self._recorded(args, kwargs)
         if in_tool_loop() and ACTIVE.get() is not None:
             raise CaptureError(
                 f"the async tool {self.name!r} is called by a program that another async tool runs without awaiting it",
@@ -77,7 +88,7 @@ class Tool(Bindable, Generic[P, R]):
         if in_program() and not in_tool_loop():
             with observed_tool(self.name, _line):
                 return wait_for(partial(self.submit, *args, **kwargs))
-        return cast(R, self._awaited(_here(), args, kwargs))
+        return cast(R, self._awaited(_here(), args, self._keyed(kwargs)))
 
     def settled(self) -> None:
         """Return no facts: a tool does not depend on the object it is bound to."""
@@ -87,7 +98,42 @@ class Tool(Bindable, Generic[P, R]):
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> Future[Answer]:
         """Begin a call of an async tool that a program makes, in the loop of tools."""
-        return submit(partial(self._awaited, None, args, kwargs), self.name)
+        scope = SCOPE.get()
+        if scope is None:
+            return submit(partial(self._awaited, None, args, self._keyed(kwargs)), self.name, None)
+        place, given = scope.next_place(), kwargs
+        if self.key:
+            given = {"key": place.key, **kwargs}
+        begin = partial(submit, partial(self._awaited, None, args, given), self.name, scope.inside(place))
+        if scope.journal is None:
+            return begin()
+        return scope.journal.submit(place, self._asked(scope, args, kwargs), begin)
+
+    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        """Call the plain function; in a run whose journal holds the result, return that."""
+        scope = SCOPE.get()
+        if scope is None:
+            return self._run(args, self._keyed(kwargs))
+        place, given = scope.next_place(), kwargs
+        if self.key:
+            given = {"key": place.key, **kwargs}
+        with calling_in(scope.inside(place)):
+            if scope.journal is None:
+                return self._run(args, given)
+            return scope.journal.call(place, self._asked(scope, args, kwargs), partial(self._run, args, given))
+
+    def _asked(self, scope: CallScope, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CalledTool:
+        line = user_location() if scope.line is None else scope.line
+        shown = None if line is None else str(line)
+        returns = None if self._returns is inspect.Parameter.empty else self._returns
+        return CalledTool(self.name, self.effect.value, args, kwargs, returns, self.key, shown)
+
+    def _keyed(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Add an idempotency key for a call that no run numbers, in a program or another tool."""
+        if not self.key or "key" in kwargs or not in_program():
+            return kwargs
+        scope = SCOPE.get()
+        return {**kwargs, "key": f"lmc-{uuid.uuid4().hex}" if scope is None else scope.next_place().key}
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         if self._policy is None:
@@ -155,6 +201,7 @@ def tool(
     timeout: float | None = None,
     retry_on: type[Exception] | tuple[type[Exception], ...] | None = None,
     early: bool = False,
+    key: bool = False,
 ) -> _Declare: ...
 
 
@@ -167,6 +214,7 @@ def tool(
     timeout: float | None = None,
     retry_on: Any = None,
     early: bool = False,
+    key: bool = False,
 ) -> Any:
     """Declare a function that jitted functions may call: ``@lmc.tool`` or ``@lmc.tool(effect="reads", retries=2)``.
 
@@ -191,6 +239,9 @@ def tool(
             the generation that decides; it never does so across anything that writes. If the program comes to the
             call, what it gave or raised is used, once; if not, an async call is cancelled, and a plain function runs
             to its end in its thread, where its result is dropped. For cheap tools that only read.
+        key: whether a tool that writes takes an idempotency key: a program passes it as the keyword ``key``, a text
+            that is the same when the row is run again. So a run that is resumed may call the tool again
+            (``lmc run --resume``), where it stops the row otherwise.
 
     Raises ``CaptureError`` for an unknown effect, for options that make no sense, and for an async generator.
     """
@@ -201,9 +252,13 @@ def tool(
     found = _EFFECTS[effect]
     policy = _retries(found, retries, timeout, retry_on)
     _check_early(found, early)
+    if type(key) is not bool or (key and found is not Effect.WRITES):
+        raise bad(
+            f"key is {described(key)}", 'give True with effect="writes": other tools are called again as they are'
+        )
     if function is not None:
         return Tool(function, found, policy)
-    return lambda given: Tool(given, found, policy, early=early)
+    return lambda given: Tool(given, found, policy, early=early, key=key)
 
 
 def _check_early(effect: Effect, early: Any) -> None:
@@ -235,6 +290,19 @@ def _retries(effect: Effect, retries: Any, timeout: Any, retry_on: Any) -> Retri
     if not retries:
         raise bad("retry_on says after which errors a tool is called again, but retries is 0", "give retries=… too")
     return Retries(retries, timeout, kinds)
+
+
+def _check_key(function: Callable[..., Any], name: str) -> None:
+    """Raise ``CaptureError`` for a function that can't be given a keyword ``key``."""
+    parameters = inspect.signature(function).parameters
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    found = parameters.get("key")
+    if not takes_any and (found is None or found.kind in (found.POSITIONAL_ONLY, found.VAR_POSITIONAL)):
+        raise CaptureError(
+            f"the tool {name!r} has key=True and no parameter for it",
+            remedy="add a keyword: def save(text, *, key=)",
+            location=_defined_at(function),
+        )
 
 
 def _return_annotation(function: Callable[..., Any]) -> Any:

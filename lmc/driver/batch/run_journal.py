@@ -1,0 +1,130 @@
+"""The journal of a run: which program, inputs, model and settings it is of."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_json
+
+from lmc.driver.batch.run_record import RunRecord, model_digest, source_digests
+from lmc.driver.errors import UsageError
+from lmc.driver.options import Options
+from lmc.driver.run.start import Arguments
+from lmc.driver.version import __version__
+from lmc.frontend.program.function import JittedFunction
+from lmc.ir.engine.target import Target
+from lmc.ir.errors import InputError
+from lmc.runtime.journal.journal import Resumption, RunJournal
+
+JOURNAL_SUFFIX = ".lmcj"
+_OF_RESULTS = ("api", "base_url", "fallback", "continuation", "reasoning_tokens", "tokenizer")
+
+
+def journals_by_default(target: Target) -> bool:
+    """Return True for targets whose runs keep a journal beside the output: requests leave the machine."""
+    return target.is_hosted
+
+
+def open_journal(path: str) -> RunJournal:
+    """Open the journal of a run that starts or goes on. Raises ``UsageError``."""
+    try:
+        return RunJournal.open(path)
+    except InputError as error:
+        raise UsageError(error.cause, remedy=error.remedy) from error
+
+
+def replay_journal(path: str) -> RunJournal:
+    """Open a journal that answers all requests. Raises ``UsageError``."""
+    try:
+        return RunJournal.replay(path)
+    except InputError as error:
+        raise UsageError(error.cause, remedy=error.remedy) from error
+
+
+def replayed_target(journal: RunJournal) -> str:
+    """The target of the run that wrote a journal."""
+    return RunRecord.from_json(journal.head.get("record", "").encode(), journal.shown).model_name
+
+
+def begin_journal(
+    journal: RunJournal,
+    record: RunRecord,
+    options: Options,
+    target: Target,
+    *,
+    resumption: Resumption | None,
+    take: Callable[[Iterable[tuple[int, bool, str | None]]], Collection[int] | None] = lambda _: None,
+) -> None:
+    """Start the run of ``record``; with a ``resumption``, resume it.
+
+    ``take`` gets the finished rows (number, failure, line), and returns those that need not run (None: those that did
+    not fail).
+
+    Raises ``UsageError`` for the journal of an unfinished run that is not resumed, and for one of another run.
+    """
+    settings = {"level": options.level, "lmc": __version__, **_remote_settings(target)}
+    record = replace(record, options={**record.options, **settings})
+    try:
+        if journal.is_fresh or resumption is None:
+            journal.start({"record": record.to_json()})
+            return
+        before = RunRecord.from_json(journal.head.get("record", "").encode(), journal.shown)
+        difference = record.difference(before)
+        if difference is not None:
+            raise UsageError(
+                f"{journal.shown} can't be resumed: {difference}",
+                remedy="run what the journal is of, or name another file for --journal",
+            )
+        journal.resume(resumption, done=take(journal.rows()))
+    except UsageError:
+        raise
+    except InputError as error:
+        raise UsageError(error.cause, remedy=error.remedy) from error
+
+
+def record_call(
+    function: JittedFunction, target: Target, options: Options, rows: Sequence[Arguments] | None
+) -> RunRecord:
+    """The record of a run that a program starts by itself, over ``rows`` (None: they are not known yet)."""
+    settings: dict[str, Any] = {
+        "dtype": target.dtype,
+        "deterministic": target.deterministic,
+        "seed": options.seed,
+        "order_sections": options.order_sections,
+    }
+    digest = None if rows is None else _digest_of(rows)
+    sources, model = _sources(function), model_digest(target)
+    return RunRecord(function.name, sources, target.spec, model, settings, {}, "the batch", digest)
+
+
+def _remote_settings(target: Target) -> dict[str, Any]:
+    """The settings of a hosted target that its results depend on; limits and timeouts change none."""
+    if target.remote is None:
+        return {}
+    return {name: getattr(target.remote, name) for name in _OF_RESULTS}
+
+
+def _sources(function: JittedFunction) -> dict[str, str]:
+    """Digests of the file of a program and of the user's modules that it imports; in a notebook, of its source."""
+    file = None if function.location is None else function.location.file
+    if file is not None and file.endswith(".py") and Path(file).is_file():
+        return source_digests([file])
+    try:
+        source = inspect.getsource(function.definition)
+    except (OSError, TypeError):
+        source = function.name
+    return {function.name: hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()}
+
+
+def _digest_of(rows: Sequence[Arguments]) -> str | None:
+    """A digest of arguments; None for those that JSON can't hold, which are compared by their requests alone."""
+    try:
+        data = to_json([[list(positional), dict(named)] for positional, named in rows])
+    except Exception:  # objects of the user's, whose serializers raise what they like
+        return None
+    return hashlib.sha256(data).hexdigest()

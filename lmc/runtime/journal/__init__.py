@@ -1,0 +1,1 @@
+"""Journals of runs: requests and calls of tools with their results, on disk before anything uses them."""

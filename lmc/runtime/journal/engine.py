@@ -1,0 +1,192 @@
+"""An engine whose requests go through a journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from lmc.ir.engine.capabilities import OWN, Capabilities
+from lmc.ir.engine.observing import Observable
+from lmc.ir.engine.protocol import (
+    CacheFlushing,
+    DoneHandle,
+    Engine,
+    EngineInfo,
+    EngineStatistics,
+    Generation,
+    Handle,
+    OnDelta,
+    Planned,
+    PrefixCaching,
+    Request,
+    Score,
+    ScoreRequest,
+    TokenDelta,
+)
+from lmc.ir.errors import JournalError, RequestCancelledError
+from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.runtime.journal.journal import AskedEntry, Begun, Recorded, RunJournal
+from lmc.runtime.journal.requests import asked_generation, asked_score, end_of, result_of
+
+T = TypeVar("T")
+_CAPABILITIES = (PrefixCaching, Planned, Observable, CacheFlushing)
+
+
+class JournaledEngine:
+    """``engine``, whose requests are answered by ``journal`` where it holds them, and go through it where it does not.
+
+    It has the optional capabilities of ``engine``: hints need no journal. The text of an answer is one delta.
+    """
+
+    def __init__(self, engine: Engine, journal: RunJournal) -> None:
+        self._engine = engine
+        self._journal = journal
+        journal.fact("engine", json.dumps([engine.info.name, engine.info.context_length]))
+        for capability in _CAPABILITIES:
+            if isinstance(engine, capability):
+                for name in vars(capability):
+                    if not name.startswith("_"):
+                        setattr(self, name, getattr(engine, name))
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._engine.tokenizer
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._engine.info
+
+    @property
+    def statistics(self) -> EngineStatistics:
+        return self._engine.statistics
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        def answered(generation: Generation) -> None:
+            if on_delta is not None and (generation.text or generation.token_ids):
+                on_delta(_delta(generation))
+
+        return self._through(
+            asked_generation(request), lambda: self._engine.submit(request, on_delta), Generation, answered
+        )
+
+    def score(self, request: ScoreRequest) -> Handle[Score]:
+        return self._through(asked_score(request), lambda: self._engine.score(request), Score, lambda _: None)
+
+    def close(self) -> None:
+        """Nothing: engine and journal belong to somebody else."""
+
+    def _through(
+        self, asked: AskedEntry, submit: Callable[[], Handle[T]], kind: type[T], answered: Callable[[T], object]
+    ) -> Handle[T]:
+        handle = _Journaled[T](self._journal, submit)
+
+        def go_on(found: Future[Begun | Recorded]) -> None:
+            error = found.exception()
+            if error is not None:
+                handle.end(error)
+                return
+            answer = found.result()
+            if isinstance(answer, Begun):
+                handle.leave(answer)
+                return
+            try:
+                result = result_of(answer, kind)
+            except JournalError as unreadable:
+                result = unreadable
+            try:
+                if isinstance(result, kind):
+                    answered(result)
+            finally:
+                handle.end(result)
+
+        self._journal.ask(asked).add_done_callback(go_on)
+        return handle
+
+
+class ReplayedEngine:
+    """Stands for the engine of a run that is replayed: no request reaches it."""
+
+    def __init__(self, tokenizer: Tokenizer, journal: RunJournal, capabilities: Capabilities = OWN) -> None:
+        name, context_length = json.loads(journal.head.get("engine", '["replay", 1048576]'))
+        self.tokenizer = tokenizer
+        self.info = EngineInfo(str(name), int(context_length), capabilities=capabilities)
+        self.statistics = EngineStatistics()
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:  # noqa: ARG002
+        return DoneHandle[Generation].failed(_no_engine())
+
+    def score(self, request: ScoreRequest) -> Handle[Score]:  # noqa: ARG002
+        return DoneHandle[Score].failed(_no_engine())
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+@dataclass(eq=False)
+class _Journaled(Generic[T]):
+    """A request on its way through the journal to the engine, and its result on its way back."""
+
+    journal: RunJournal
+    submit: Callable[[], Handle[T]]
+    future: Future[T] = field(default_factory=Future)
+    inner: Handle[T] | None = None
+    is_cancelled: bool = False
+
+    def cancel(self) -> None:
+        """Cancel it in the engine, or before it gets there."""
+        self.is_cancelled = True
+        if self.inner is not None:
+            self.inner.cancel()
+
+    def leave(self, begun: Begun) -> None:
+        """Submit it: its intent is on disk."""
+        if self.is_cancelled:
+            self._told(begun, RequestCancelledError("the request was cancelled"))
+            return
+        try:
+            self.inner = self.submit()
+        except Exception as error:  # an engine should answer through its handle; one that does not fails alone
+            self._told(begun, error)
+            return
+        if self.is_cancelled:  # meanwhile
+            self.inner.cancel()
+        self.inner.future.add_done_callback(lambda done: self._told(begun, _outcome(done)))
+
+    def _told(self, begun: Begun, result: Any) -> None:
+        """Write the end of it, and hand it on once that is on disk."""
+        try:
+            outcome = end_of(result)
+        except Exception as error:  # a result that JSON can't hold: an engine's fault
+            result, outcome = error, end_of(error)
+        told = self.journal.tell(begun, outcome)
+        told.add_done_callback(lambda done: self.end(done.exception() or result))
+
+    def end(self, result: Any) -> None:
+        """Hand on a result or an error."""
+        if isinstance(result, BaseException):
+            self.future.set_exception(result)
+        else:
+            self.future.set_result(result)
+
+
+def _delta(generation: Generation) -> TokenDelta:
+    """The whole of a generation as one delta of its stream."""
+    return TokenDelta(
+        generation.text,
+        token_ids=generation.token_ids,
+        logprobs=generation.logprobs or (),
+        cached_tokens=generation.cached_tokens,
+    )
+
+
+def _outcome(done: Future[Any]) -> Any:
+    if done.cancelled():
+        return RequestCancelledError("the request was cancelled")
+    return done.exception() or done.result()
+
+
+def _no_engine() -> JournalError:
+    return JournalError("a replay has no engine", remedy="run without --replay")

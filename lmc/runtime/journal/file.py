@@ -1,0 +1,372 @@
+"""The file of a journal: one SQLite database, its tables, and every statement that reads or writes them.
+
+A file is untrusted until it is checked: its tables must be exactly those of ``_SCHEMA``, so that it holds no trigger or
+view that a statement would run. Values are texts, numbers and digests; nothing that is read is executed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import sqlite3
+import threading
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from lmc.ir.errors import InputError, JournalError
+
+APPLICATION = 0x6C6D636A  # "lmcj"
+VERSION = 1
+MAX_TEXT_BYTES = 1 << 28
+"""The longest text or number of bytes that is read from a journal, or written to one."""
+
+Kind = Literal["generate", "score", "call"]
+BEGUN, DONE, FAILED, DROPPED = range(4)
+"""States of an entry: the intent is on disk; so is the result; so is the error; that error is not used any more."""
+
+_SCHEMA = (
+    "CREATE TABLE head (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+    "CREATE TABLE entries (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, row INTEGER NOT NULL, op TEXT NOT NULL, "
+    "number INTEGER NOT NULL, digest BLOB NOT NULL, request TEXT NOT NULL, prompt INTEGER NOT NULL, "
+    "most INTEGER NOT NULL, attempts INTEGER NOT NULL, state INTEGER NOT NULL, result TEXT, cached INTEGER NOT NULL, "
+    "generated INTEGER NOT NULL) STRICT",
+    "CREATE UNIQUE INDEX entry ON entries (row, op, number, digest)",
+    "CREATE TABLE rows (number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, line TEXT) STRICT",
+)
+_FIND = "SELECT id, kind, digest, request, state, result, attempts FROM entries WHERE row = ? AND op = ? AND number = ?"
+_BEGIN = (
+    "INSERT INTO entries (kind, row, op, number, digest, request, prompt, most, attempts, state, cached, generated) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 0, 0, 0)"
+)
+_AGAIN = "UPDATE entries SET attempts = attempts + 1, state = 0, result = NULL WHERE id = ?"
+_END = "UPDATE entries SET state = ?, result = ?, prompt = ?, cached = ?, generated = ? WHERE id = ?"
+_OPEN = (
+    "SELECT id, kind, row, op, number, request, prompt, most, attempts FROM entries "
+    "WHERE state = 0 AND (row = 0 OR row NOT IN (SELECT number FROM rows)) ORDER BY id"
+)
+# What all rows share runs under the number 0, whether that row is finished or not.
+UNKEPT = '{"$": "unkept"'
+"""The beginning of the result of a call that could not be kept. No value is written so."""
+_MAGIC = b"SQLite format 3\0"
+_HEAD_BYTES = 100
+_HELD: set[str] = set()
+"""Journals that this process has open. Opening a file again and closing it would drop SQLite's locks on it."""
+_HELD_LOCK = threading.Lock()
+
+
+@contextlib.contextmanager
+def transaction(database: sqlite3.Connection) -> Generator[None]:
+    """Commit what the block writes, or none of it."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            database.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def reading(shown: str) -> Generator[None]:
+    """Raise ``InputError`` for what a sound journal never holds, however it is read in the block."""
+    try:
+        yield
+    except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged(shown, str(error)) from error
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    """Return True if there is no room for what was to be written."""
+    full = sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE
+    return getattr(error, "sqlite_errorcode", None) in full
+
+
+def _damaged(shown: str, cause: str) -> InputError:
+    return InputError(
+        f"the journal {shown} is damaged: {cause}",
+        remedy="restore the file, or name another one for --journal, which runs everything again",
+    )
+
+
+class Stored(NamedTuple):
+    """An entry as it was found under its key."""
+
+    id: int
+    kind: str
+    digest: bytes
+    request: str
+    state: int
+    result: str | None
+    attempts: int
+
+
+class Listed(NamedTuple):
+    """An entry as it is listed. ``prompt`` are its prompt tokens, ``most`` the largest number of output tokens."""
+
+    id: int
+    kind: str
+    row: int
+    op: str
+    number: int
+    request: str
+    prompt: int
+    most: int
+    attempts: int
+
+
+class JournalFile:
+    """A journal that is open: for writing, under a lock that ends with the process, or for reading alone.
+
+    Raises ``InputError`` where the file is none, or is damaged, or is of a later version, or is in use. Other errors of
+    SQLite are ``sqlite3.Error``. Used by one thread at a time.
+    """
+
+    def __init__(self, path: str, *, writable: bool) -> None:
+        self.shown = path
+        self._path = os.path.realpath(path)
+        self._lock: int | None = None
+        self._held = False
+        self.database: sqlite3.Connection | None = None
+        try:
+            if writable:
+                self._take()
+            elif not Path(self._path).is_file():
+                raise InputError(f"there is no journal {path}", remedy="name the file of lmc run --journal")
+            elif self._path not in _HELD:
+                self._look()
+            self._open(writable=writable)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection. Raises ``JournalError`` after ``close``."""
+        if self.database is None:
+            raise JournalError(f"the journal {self.shown} is closed", remedy="resume the run")
+        return self.database
+
+    @property
+    def is_fresh(self) -> bool:
+        """True if no run has begun in it."""
+        return not self._has_tables
+
+    def head(self) -> dict[str, str]:
+        """The facts about the run, by name."""
+        if self.is_fresh:
+            return {}
+        return dict(self.connection.execute("SELECT name, value FROM head"))
+
+    def set_head(self, name: str, value: str) -> None:
+        """Write a fact about the run."""
+        self.connection.execute("INSERT OR REPLACE INTO head VALUES (?, ?)", (name, value))
+
+    def create(self) -> None:
+        """Make the tables, or empty them: a run begins. Inside of a transaction."""
+        database = self.connection
+        if self.is_fresh:
+            for statement in _SCHEMA:
+                database.execute(statement)
+            database.execute(f"PRAGMA application_id = {APPLICATION}")
+            database.execute(f"PRAGMA user_version = {VERSION}")
+            self._has_tables = True
+            return
+        for table in ("head", "entries", "rows"):
+            database.execute(f"DELETE FROM {table}")  # noqa: S608 - three names
+
+    def find(self, row: int, op: str, number: int) -> list[Stored]:
+        """The entries under a key: several only where a program made several requests out of one."""
+        return [Stored(*found) for found in self.connection.execute(_FIND, (row, op, number))]
+
+    def begin(
+        self, kind: Kind, row: int, op: str, number: int, *, digest: bytes, request: str, prompt: int, most: int
+    ) -> int:
+        """Write an intent; return its id."""
+        done = self.connection.execute(_BEGIN, (kind, row, op, number, digest, request, prompt, most))
+        assert done.lastrowid is not None
+        return done.lastrowid
+
+    def begin_again(self, entry: int) -> None:
+        """Write that a request or call leaves once more."""
+        self.connection.execute(_AGAIN, (entry,))
+
+    def end(self, entry: int, state: int, result: str, *, prompt: int, cached: int, generated: int) -> None:
+        """Write a result or an error."""
+        self.connection.execute(_END, (state, result, prompt, cached, generated, entry))
+
+    def put_row(self, number: int, line: str | None, *, failed: bool) -> None:
+        """Write a finished row."""
+        self.connection.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (number, int(failed), line))
+
+    def rows(self) -> Iterator[tuple[int, bool, str | None]]:
+        """Number, failure and line of each finished row, by number."""
+        if self.is_fresh:
+            return
+        for number, failed, line in self.connection.execute("SELECT number, failed, line FROM rows ORDER BY number"):
+            yield number, bool(failed), line
+
+    def failed_rows(self) -> set[int]:
+        """The numbers of the rows that failed."""
+        return {number for (number,) in self.connection.execute("SELECT number FROM rows WHERE failed")}
+
+    def run_again(self, number: int) -> None:
+        """Forget that a row is finished, and the errors in it: what failed is asked again."""
+        self.connection.execute("DELETE FROM rows WHERE number = ?", (number,))
+        self.connection.execute("UPDATE entries SET state = ? WHERE row = ? AND state = ?", (DROPPED, number, FAILED))
+
+    def open_entries(self) -> list[Listed]:
+        """The entries of unfinished rows without a result."""
+        return [] if self.is_fresh else [Listed(*found) for found in self.connection.execute(_OPEN)]
+
+    def totals(self) -> dict[tuple[str, int], tuple[int, int, int, int, int]]:
+        """Number, attempts and prompt, cached and generated tokens of the entries, by kind and state."""
+        if self.is_fresh:
+            return {}
+        statement = (
+            "SELECT kind, state, count(*), sum(attempts), sum(prompt), sum(cached), sum(generated) FROM entries "
+            "GROUP BY kind, state"
+        )
+        return {(kind, state): tuple(counts) for kind, state, *counts in self.connection.execute(statement)}
+
+    def count_rows(self) -> tuple[int, int]:
+        """The number of finished rows, and of those that failed."""
+        if self.is_fresh:
+            return 0, 0
+        count, failed = self.connection.execute("SELECT count(*), sum(failed) FROM rows").fetchone()
+        return count, failed or 0
+
+    def forget_texts(self) -> None:
+        """Remove every text of users and models, and the space that they took."""
+        database = self.connection
+        with transaction(database):
+            database.execute("UPDATE entries SET result = NULL")
+            database.execute("UPDATE rows SET line = NULL")
+            self.set_head("forgotten", "1")
+        database.execute("VACUUM")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close it and release its lock. A file in which no run began is removed."""
+        fresh = self.database is not None and self.is_fresh
+        if self.database is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self.database.close()
+            self.database = None
+        if self._lock is not None:
+            if fresh:
+                with contextlib.suppress(OSError):
+                    Path(self._path).unlink()
+            os.close(self._lock)
+            self._lock = None
+        if self._held:
+            with _HELD_LOCK:
+                _HELD.discard(self._path)
+            self._held = False
+
+    def _take(self) -> None:
+        """Open the file, make it where it is not there, and lock it."""
+        with _HELD_LOCK:
+            if self._path in _HELD:
+                raise self._in_use()
+            _HELD.add(self._path)
+            self._held = True
+        try:
+            self._lock = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise self._cannot_write(error) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise self._in_use() from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # a file system without locks
+                raise self._cannot_write(error) from error
+        self._check_size(os.pread(self._lock, _HEAD_BYTES, 0), os.fstat(self._lock).st_size)
+        with contextlib.suppress(PermissionError):
+            os.fchmod(self._lock, 0o600)
+
+    def _look(self) -> None:
+        """Check the size of a file that is only read."""
+        try:
+            with Path(self._path).open("rb") as file:
+                self._check_size(file.read(_HEAD_BYTES), os.fstat(file.fileno()).st_size)
+        except OSError as error:
+            raise InputError(f"{self.shown} can't be read: {error.strerror}", remedy="make it readable") from error
+
+    def _open(self, *, writable: bool) -> None:
+        """Connect, and refuse what is no sound journal of this version."""
+        self._has_tables = False
+        mode = "rw" if writable else "ro"
+        try:
+            uri = f"{Path(self._path).as_uri()}?mode={mode}"
+            self.database = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+            self.database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_TEXT_BYTES)
+            for setting in ("trusted_schema = OFF", "cell_size_check = ON", "busy_timeout = 10000"):
+                self.database.execute(f"PRAGMA {setting}")
+            self._check()
+            if writable:
+                for setting in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
+                    self.database.execute(f"PRAGMA {setting}").fetchall()
+                self.database.execute(f"PRAGMA journal_size_limit = {1 << 26}")
+        except sqlite3.OperationalError as error:
+            if is_full(error):
+                raise InputError(f"{self.shown} can't be written: {error}", remedy="make room") from error
+            if "unable to open" in str(error) or "readonly" in str(error):
+                raise InputError(
+                    f"{self.shown} can't be opened: {error}", remedy="make the file and its folder writable"
+                ) from error
+            raise _damaged(self.shown, str(error)) from error
+        except sqlite3.Error as error:
+            raise _damaged(self.shown, str(error)) from error
+
+    def _check(self) -> None:
+        database = self.connection
+        found = [sql for (sql,) in database.execute("SELECT sql FROM sqlite_master")]
+        (application,) = database.execute("PRAGMA application_id").fetchone()
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if not found and application == 0 and version == 0:
+            return
+        if application != APPLICATION:
+            raise InputError(f"{self.shown} is no journal of lmc", remedy="name another file for --journal")
+        if version != VERSION:
+            raise InputError(
+                f"{self.shown} has version {version}, and this lmc reads version {VERSION}",
+                remedy="use the lmc that wrote it, or name another file for --journal",
+            )
+        expected = [*_SCHEMA, None]  # None: the index of a primary key
+        if len(found) != len(expected) or {*found} != {*expected}:
+            raise InputError(f"{self.shown} is no journal of lmc", remedy="name another file for --journal")
+        (sound,) = database.execute("PRAGMA quick_check(1)").fetchone()
+        if sound != "ok":
+            raise _damaged(self.shown, " ".join(str(sound).split()))
+        self._has_tables = True
+
+    def _check_size(self, head: bytes, size: int) -> None:
+        """Refuse a file that ends before the pages that its header counts, where no ``-wal`` file may hold them."""
+        wal = Path(f"{self._path}-wal")
+        has_wal = wal.is_file() and wal.stat().st_size > 0
+        if not size and has_wal:
+            raise _damaged(self.shown, f"it is empty, and {wal.name} beside it is not")
+        if not size:
+            return
+        page = int.from_bytes(head[16:18], "big")
+        promised = int.from_bytes(head[28:32], "big") * (1 << 16 if page == 1 else page)
+        if head[: len(_MAGIC)] != _MAGIC[: len(head)]:
+            raise InputError(f"{self.shown} is no journal of lmc", remedy="name another file for --journal")
+        if len(head) < _HEAD_BYTES or (size < promised and not has_wal):
+            raise _damaged(self.shown, f"it is cut: {size:,} bytes of {max(promised, _HEAD_BYTES):,} are there")
+
+    def _in_use(self) -> InputError:
+        return InputError(
+            f"another run is using the journal {self.shown}",
+            remedy="wait until it has ended, or name another file for --journal",
+        )
+
+    def _cannot_write(self, error: OSError) -> InputError:
+        return InputError(
+            f"{self.shown} can't be written: {error.strerror}", remedy="name a file in a folder you may write to"
+        )

@@ -1,0 +1,509 @@
+"""A journal that is in use: a thread commits what is queued, all of it in one transaction.
+
+A request asks first (``ask``): it is answered from the journal, or its intent is on disk before it may leave. Then it
+tells its result (``tell``), which is on disk before anything uses it. Everything that decides is in the thread of the
+journal, so there are no locks: requests wait in its queue, and the more wait the fewer times the disk is waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import queue
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from lmc.ir.errors import EngineError, InputError, JournalError, UnknownOutcomeError
+from lmc.ir.wording import with_count
+from lmc.runtime.journal.file import (
+    BEGUN,
+    DONE,
+    DROPPED,
+    FAILED,
+    UNKEPT,
+    JournalFile,
+    Kind,
+    Listed,
+    Stored,
+    is_full,
+    reading,
+    transaction,
+)
+
+MAX_BATCH = 4096
+"""Steps that are committed together at most."""
+MAX_NOTES = 100
+RUNNING, FINISHED = "running", "finished"
+InFlight = Literal["repeat", "fail"]
+
+Key = tuple[int, str, int, bytes]
+
+
+class AskedEntry(NamedTuple):
+    """A request or a call before it leaves. ``request`` holds its parts as JSON data, without texts.
+
+    ``prompt`` are its prompt tokens, ``most`` its largest number of output tokens. ``name`` and ``line`` are those of a
+    tool; ``writes``: it may not be called twice. ``has_key``: it may, because it gets the same idempotency key.
+    """
+
+    kind: Kind
+    row: int
+    op: str
+    number: int
+    request: Mapping[str, Any]
+    prompt: int = 0
+    most: int = 0
+    name: str = ""
+    line: str | None = None
+    writes: bool = False
+    has_key: bool = False
+
+
+class Recorded(NamedTuple):
+    """A result (``DONE``) or an error (``FAILED``) as JSON text."""
+
+    state: int
+    text: str
+
+
+class Outcome(NamedTuple):
+    """The end of a request or a call, with its tokens."""
+
+    state: int
+    text: str
+    prompt: int = 0
+    cached: int = 0
+    generated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An entry whose intent is on disk: the request leaves now."""
+
+    id: int
+    key: Key
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """The treatment of what an earlier run left unfinished.
+
+    ``in_flight``: requests that had left are repeated, or fail. ``retry_writes``: names of tools that are called again.
+    """
+
+    in_flight: InFlight = "repeat"
+    retry_writes: Collection[str] = ()
+
+
+@dataclass(slots=True)
+class _Step:
+    """Work for the thread: ``write`` runs in a transaction, what it returns after the commit."""
+
+    write: Callable[[], Callable[[], object] | None]
+    fail: Callable[[JournalError], object] = lambda _: None
+
+
+@dataclass
+class Counts:
+    """Requests and calls of this session: answered from the journal, and sent although an earlier run had sent them."""
+
+    answered: int = 0
+    repeated: int = 0
+    differing: int = 0
+
+
+class RunJournal:
+    """The journal of a run. ``open`` it, then ``start`` or ``resume`` it; ``replay`` one to be answered from it alone.
+
+    ``run`` is the id of the run, the same after it is resumed. ``in_flight`` are the requests, and the calls of tools,
+    that an earlier session had begun and that have no result.
+    """
+
+    def __init__(self, file: JournalFile, *, is_replay: bool = False) -> None:
+        self.is_replay = is_replay
+        self.counts = Counts()
+        with reading(file.shown):
+            self.head = file.head()
+            notes: list[str] = json.loads(self.head.get("notes", "[]"))
+            self.notes = [str(note) for note in notes]
+            """Code that runs again where a row is resumed, as the run noted it."""
+        self.run = self.head.get("run", "")
+        self.in_flight: list[Listed] = []
+        self._file = file
+        self._open: dict[int, Listed] = {}
+        self._resumption = Resumption()
+        self._begin: Callable[[], None] | None = None
+        self._pending: dict[Key, list[tuple[AskedEntry, Future[Begun | Recorded]]]] = {}
+        self._notes = set(self.notes)
+        self._rows = 0
+        self._error: JournalError | None = None
+        self._queue: queue.SimpleQueue[_Step | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: str) -> RunJournal:
+        """Open a journal to write, under a lock; make it where it is not there. Raises ``InputError``."""
+        file = JournalFile(path, writable=True)
+        try:
+            return cls(file)
+        except BaseException:
+            file.close()
+            raise
+
+    @classmethod
+    def replay(cls, path: str) -> RunJournal:
+        """Open a journal to read. Raises ``InputError`` where it is none, or holds no texts any more."""
+        file = JournalFile(path, writable=False)
+        try:
+            if file.is_fresh:
+                raise InputError(f"no run has begun in the journal {path}", remedy="name the journal of a run")
+            journal = cls(file, is_replay=True)
+            journal._check_texts()
+        except BaseException:
+            file.close()
+            raise
+        return journal
+
+    @property
+    def shown(self) -> str:
+        """The path as the user named it."""
+        return self._file.shown
+
+    @property
+    def is_fresh(self) -> bool:
+        """True if no run has begun in it."""
+        return not self.head
+
+    @property
+    def is_finished(self) -> bool:
+        """True if its run has ended in order."""
+        return self.head.get("state") == FINISHED
+
+    def start(self, head: Mapping[str, str]) -> None:
+        """Begin a new run. What a finished one left goes with the first request.
+
+        Raises ``InputError`` for the journal of a run that is not finished.
+        """
+        if not self.is_fresh and not self.is_finished:
+            raise InputError(
+                f"the run of the journal {self.shown} is not finished, and a new one would overwrite it",
+                remedy="go on with it: --resume (in Python: resume=True); or name another file for --journal",
+            )
+        self.notes, self._notes = [], set()
+        self.run = secrets.token_hex(8)
+        facts = {**head, "run": self.run, "state": RUNNING}
+
+        def begin() -> None:
+            self._file.create()
+            for name, value in facts.items():
+                self._file.set_head(name, value)
+
+        self._begin = begin
+        self.head = facts
+
+    def resume(self, resumption: Resumption, *, done: Collection[int] | None = None) -> None:
+        """Continue the run. ``done`` are the rows that need not run (None: those that did not fail).
+
+        Rows that failed and are not ``done`` run again, and in them what failed.
+        """
+        self._check_texts()
+        self._resumption = resumption
+        with reading(self.shown):
+            self.in_flight = [] if self.is_finished else self._file.open_entries()
+            again = sorted(number for number in self._file.failed_rows() if done is None or number not in done)
+        self._open = {entry.id: entry for entry in self.in_flight}
+        self.head["state"] = RUNNING
+
+        def begin() -> None:
+            self._file.set_head("state", RUNNING)
+            for number in again:
+                self._file.run_again(number)
+
+        self._begin = begin
+
+    def rows(self) -> Iterator[tuple[int, bool, str | None]]:
+        """Number, failure and line of each finished row. Before the first request."""
+        with reading(self.shown):
+            yield from self._file.rows()
+
+    def ask(self, asked: AskedEntry) -> Future[Begun | Recorded]:
+        """Return the answer that is on disk, or the entry of the intent once that is.
+
+        A request that is asked twice at the same time leaves once. From any thread.
+        """
+        future: Future[Begun | Recorded] = Future()
+        text = json.dumps(asked.request, separators=(",", ":"), sort_keys=True)
+        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        self._put(_Step(lambda: self._ask(asked, text, digest, future), future.set_exception))
+        return future
+
+    def tell(self, begun: Begun, outcome: Outcome | None) -> Future[None]:
+        """Write the end of a request, which may be used once the future is done. None: it was cancelled."""
+        future: Future[None] = Future()
+        self._put(_Step(lambda: self._tell(begun, outcome, future), future.set_exception))
+        return future
+
+    def row(self, number: int, line: str | None, *, failed: bool) -> None:
+        """Write a finished row."""
+        if not self.is_replay:
+            self._put(_Step(lambda: self._put_row(number, line, failed=failed)))
+
+    def note(self, text: str) -> None:
+        """Note code that runs again where a row is resumed."""
+        if text not in self._notes and len(self._notes) < MAX_NOTES and not self.is_replay:
+            self._notes.add(text)
+            self._put(_Step(self._write_notes))
+
+    def fact(self, name: str, value: str) -> None:
+        """Write a fact about the run, which ``head`` holds from now on."""
+        if self.head.get(name) != value and not self.is_replay:
+            self.head[name] = value
+            self._put(_Step(lambda: self._file.set_head(name, value)))
+
+    def finish(self) -> None:
+        """Mark the run as finished: all its rows have results."""
+        self.fact("state", FINISHED)
+
+    def close(self) -> None:
+        """Write what is queued, and close the file. Raises ``JournalError`` where that could not be written."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+        self._file.close()
+        if self._error is not None:
+            raise self._error
+
+    def __enter__(self) -> RunJournal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self.close()
+        except JournalError:
+            if kind is None:
+                raise
+
+    def _put(self, step: _Step) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="lmc-journal", daemon=True)
+            self._thread.start()
+        self._queue.put(step)
+
+    def _work(self) -> None:
+        is_over = False
+        while not is_over:
+            steps: list[_Step] = []
+            step = self._queue.get()
+            with contextlib.suppress(queue.Empty):
+                while step is not None and len(steps) < MAX_BATCH:
+                    steps.append(step)
+                    step = self._queue.get_nowait()
+            is_over = step is None
+            self._commit(steps)
+
+    def _commit(self, steps: list[_Step]) -> None:
+        if self._error is None and steps:
+            try:
+                after = self._written(steps)
+            except Exception as error:  # a disk that is full, or a file that is damaged
+                self._error = self._broken(error)
+            else:
+                for run in after:
+                    if run is not None:
+                        run()
+                return
+        assert self._error is not None or not steps
+        for step in steps:
+            step.fail(self._failure())
+        waiting, self._pending = self._pending, {}
+        for _, future in (each for entries in waiting.values() for each in entries):
+            future.set_exception(self._failure())
+
+    def _written(self, steps: Iterable[_Step]) -> list[Callable[[], object] | None]:
+        """Do the work of ``steps`` in one transaction."""
+        if self.is_replay:
+            return [step.write() for step in steps]
+        with transaction(self._file.connection):
+            if self._begin is not None:
+                self._begin()
+                self._begin = None
+            return [step.write() for step in steps]
+
+    def _ask(
+        self, asked: AskedEntry, text: str, digest: bytes, future: Future[Begun | Recorded]
+    ) -> Callable[[], object] | None:
+        key = asked.row, asked.op, asked.number, digest
+        waiting = self._pending.get(key)
+        if waiting is not None:
+            waiting.append((asked, future))
+            return None
+        try:
+            found = self._found(asked, text, digest)
+        except (JournalError, EngineError) as error:
+            refused = error
+            return lambda: future.set_exception(refused)
+        if isinstance(found, Recorded):
+            self.counts.answered += 1
+        else:
+            self._pending[key] = []
+        return lambda: future.set_result(found if isinstance(found, Recorded) else Begun(found, key))
+
+    def _found(self, asked: AskedEntry, text: str, digest: bytes) -> Recorded | int:
+        """The answer to a request, or the entry of its intent. Raises what it ends with instead."""
+        stored = self._file.find(asked.row, asked.op, asked.number)
+        same = next((entry for entry in stored if entry.digest == digest and entry.kind == asked.kind), None)
+        if same is not None and same.state in (DONE, FAILED) and same.result is not None:
+            if not same.result.startswith(UNKEPT):
+                return Recorded(same.state, same.result)
+            if self.is_replay:
+                raise JournalError(f"{_named(asked)}: the journal {self.shown} could not keep its result")
+        if self.is_replay:
+            raise self._missing(asked, text, stored)
+        if same is None:
+            if stored and self._is_blocked(asked):
+                raise self._changed(asked, text, stored)
+            self.counts.differing += bool(stored)
+            return self._file.begin(
+                asked.kind,
+                asked.row,
+                asked.op,
+                asked.number,
+                digest=digest,
+                request=text,
+                prompt=asked.prompt,
+                most=asked.most,
+            )
+        if same.state != DROPPED:
+            self._check_again(asked, same)
+        self._open.pop(same.id, None)
+        self.counts.repeated += 1
+        self._file.begin_again(same.id)
+        return same.id
+
+    def _check_again(self, asked: AskedEntry, before: Stored) -> None:
+        """Raise what stops a request that had left before."""
+        if asked.kind == "call":
+            if self._is_blocked(asked):
+                raise self._unknown(asked, before)
+        elif self._resumption.in_flight == "fail" and before.id in self._open:
+            raise EngineError(
+                f"{asked.op} of row {asked.row} was in flight when the run ended, and may have been billed",
+                remedy="repeat such requests: --in-flight repeat, after the row is deleted from the output",
+            )
+
+    def _is_blocked(self, asked: AskedEntry) -> bool:
+        return asked.writes and not asked.has_key and asked.name not in self._resumption.retry_writes
+
+    def _tell(self, begun: Begun, outcome: Outcome | None, future: Future[None]) -> Callable[[], object]:
+        waiting = self._pending.pop(begun.key, [])
+        if outcome is not None:
+            state, text, prompt, cached, generated = outcome
+            self._file.end(begun.id, state, text, prompt=prompt, cached=cached, generated=generated)
+            answer = Recorded(state, text)
+        else:
+            answer = None
+            if waiting:  # the next one sends it
+                self._file.begin_again(begun.id)
+                self._pending[begun.key] = waiting[1:]
+
+        def after() -> None:
+            future.set_result(None)
+            for _, other in waiting if answer is not None else waiting[:1]:
+                other.set_result(begun if answer is None else answer)
+
+        return after
+
+    def _put_row(self, number: int, line: str | None, *, failed: bool) -> None:
+        self._rows += 1
+        self._file.put_row(number, line, failed=failed)
+
+    def _write_notes(self) -> None:
+        self._file.set_head("notes", json.dumps(sorted(self._notes)))
+
+    def _failure(self) -> JournalError:
+        """The error of the journal, for one that waits for it: each locates its own."""
+        assert self._error is not None
+        return JournalError(self._error.cause, remedy=self._error.remedy)
+
+    def _broken(self, error: Exception) -> JournalError:
+        full = isinstance(error, sqlite3.Error) and is_full(error)
+        cause = "no space is left" if full else f"{error}"
+        return JournalError(
+            f"the journal {self.shown} can't be written any further: {cause}; rows that are finished are kept",
+            remedy=f"{'make room' if full else 'restore the file'}, then run the same command with --resume",
+        )
+
+    def _check_texts(self) -> None:
+        if "forgotten" in self.head:
+            raise InputError(
+                f"the texts of the journal {self.shown} were removed", remedy="run the program again, without --resume"
+            )
+
+    def _missing(self, asked: AskedEntry, text: str, stored: list[Stored]) -> JournalError:
+        said = difference(text, stored)
+        return JournalError(
+            f"{_named(asked)} is not in the journal {self.shown}" + (f": {said}" if said else ""),
+            remedy="replay the program, inputs and settings that wrote the journal, or run without --replay",
+        )
+
+    def _changed(self, asked: AskedEntry, text: str, stored: list[Stored]) -> UnknownOutcomeError:
+        return UnknownOutcomeError(
+            f"the tool {asked.name} ({_place(asked)}) writes, and an earlier call of it differs: "
+            f"{difference(text, stored)}",
+            remedy=_retry(asked),
+        )
+
+    def _unknown(self, asked: AskedEntry, before: Stored) -> UnknownOutcomeError:
+        causes = {BEGUN: "began and did not end", DONE: "gave a result that the journal could not keep"}
+        cause = causes.get(before.state, "raised an error that the journal could not keep")
+        return UnknownOutcomeError(
+            f"the tool {asked.name} ({_place(asked)}) writes, and its call in an earlier run {cause}",
+            remedy=_retry(asked),
+        )
+
+
+def difference(text: str, stored: Iterable[Stored]) -> str:
+    """Describe the first part in which a request differs from those that are stored under its key."""
+    new: Mapping[str, Any] = json.loads(text)
+    for entry in stored:
+        with contextlib.suppress(ValueError, AttributeError, RecursionError):
+            old: Mapping[str, Any] = json.loads(entry.request)
+            for name in sorted({*new, *old}):
+                if new.get(name) != old.get(name):
+                    return f"its {name} is {_shown(new.get(name))}, and was {_shown(old.get(name))}"
+    return ""
+
+
+def _shown(part: Any) -> str:
+    """A part of a request for people; texts are there as lengths and digests."""
+    if isinstance(part, dict) and part.keys() == {"length", "digest"}:
+        return f"one of {with_count(part['length'], 'token')} ({part['digest']:.8})"
+    return json.dumps(part)[:200]
+
+
+def _named(asked: AskedEntry) -> str:
+    kind = f"the call of the tool {asked.name}" if asked.kind == "call" else f"the request {asked.op}"
+    more = f" (sample {asked.number})" if asked.number and asked.kind == "generate" else ""
+    place = f", line {asked.line}" if asked.line else ""
+    return f"{kind}{more} of row {asked.row}{place}"
+
+
+def _place(asked: AskedEntry) -> str:
+    return f"row {asked.row}, line {asked.line}" if asked.line else f"row {asked.row}, {asked.op}"
+
+
+def _retry(asked: AskedEntry) -> str:
+    return (
+        f"look what was written, then call it again: --retry-writes {asked.name}; or let the tool take an idempotency "
+        'key: @lmc.tool(effect="writes", key=True)'
+    )

@@ -1,0 +1,130 @@
+"""Requests and results of engines as data: the parts that decide about a result, without texts, and results whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, asdict, fields
+from functools import lru_cache
+from typing import Any
+
+import pydantic
+
+from lmc.ir import errors
+from lmc.ir.engine.protocol import Generation, Request, SamplingParams, Score, ScoreRequest
+from lmc.ir.errors import ConstraintError, EngineError, JournalError, LmcError
+from lmc.ir.usage import Usage
+from lmc.runtime.journal.file import DONE, FAILED
+from lmc.runtime.journal.journal import AskedEntry, Outcome, Recorded
+
+_NOT_KEPT = "timing"
+"""Times are those of the run that measured them."""
+
+
+def asked_generation(request: Request) -> AskedEntry:
+    """Return the parts of a request; two that are equal have the same results."""
+    parts = {
+        "prompt": _tokens(request.prompt),
+        "sampling": _sampling(request.sampling),
+        "seed": request.seed,
+        "constraint": None if request.constraint is None else request.constraint.digest,
+        "may_be_cut": request.may_be_cut,
+        "jump_forward": request.jump_forward,
+    }
+    length, most = len(request.prompt), request.sampling.max_tokens
+    return AskedEntry("generate", request.instance, request.op_id, request.number, parts, length, most)
+
+
+def asked_score(request: ScoreRequest) -> AskedEntry:
+    """Return the parts of a request for scores."""
+    flat = [token_id for row in request.continuations for token_id in (*row, -1)]
+    parts = {"prompt": _tokens(request.prompt), "continuations": _tokens(flat)}
+    return AskedEntry("score", request.instance, request.op_id, request.number, parts, len(request.prompt))
+
+
+def end_of(result: Any) -> Outcome | None:
+    """Return the end of a request to write: its result, or its error; None for one that was cancelled or never ran."""
+    if isinstance(result, Generation):
+        usage = result.usage
+        text = _text(result, _GENERATION)
+        return Outcome(DONE, text, usage.prompt_tokens, usage.cached_tokens, usage.generated_tokens)
+    if isinstance(result, Score):
+        return Outcome(DONE, _text(result, _SCORE), result.prompt_tokens, result.cached_tokens)
+    if isinstance(result, LmcError) and result.ends_run:
+        return None
+    usage = (result.usage if isinstance(result, LmcError) else None) or Usage()
+    text = json.dumps(error_data(result))
+    return Outcome(FAILED, text, usage.prompt_tokens, usage.cached_tokens, usage.generated_tokens)
+
+
+def result_of(answer: Recorded, kind: type[Any]) -> Any:
+    """Return the result of class ``kind`` that an answer holds, or its error. Raises ``JournalError`` for any other."""
+    try:
+        data = json.loads(answer.text)
+        return error_of(data) if answer.state == FAILED else _READERS[kind].validate_python(data)
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise JournalError(
+            "the journal holds a result that can't be read", remedy="name another file for --journal"
+        ) from error
+
+
+def error_data(error: BaseException) -> dict[str, Any]:
+    """An error of a request as JSON data."""
+    if not isinstance(error, EngineError | ConstraintError):
+        return {"type": "EngineError", "cause": f"{type(error).__name__}: {error}"}
+    data: dict[str, Any] = {"type": type(error).__name__, "cause": error.cause, "remedy": error.remedy}
+    if error.usage is not None:
+        data["usage"] = asdict(error.usage)
+    if isinstance(error, ConstraintError):
+        data |= {"pointer": error.pointer, "position": error.position}
+    return data
+
+
+def error_of(data: Mapping[str, Any]) -> LmcError:
+    """The error of ``error_data``. A class that is no error of engines is an ``EngineError``."""
+    kind = getattr(errors, data["type"], EngineError)
+    if not (isinstance(kind, type) and issubclass(kind, EngineError | ConstraintError)):
+        kind = EngineError
+    error = kind(str(data["cause"]), remedy=data.get("remedy"))
+    if isinstance(error, ConstraintError):
+        error.pointer, error.position = data.get("pointer"), data.get("position")
+    if data.get("usage") is not None:
+        error.usage = pydantic.TypeAdapter(Usage).validate_python(data["usage"])
+    return error
+
+
+def _kept(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+    """Names and defaults of the fields of a result that are kept."""
+    return tuple((each.name, _default(each)) for each in fields(kind) if each.name != _NOT_KEPT)
+
+
+def _default(each: Field[Any]) -> Any:
+    return MISSING if each.default is MISSING else each.default
+
+
+_GENERATION, _SCORE = _kept(Generation), _kept(Score)
+_READERS: dict[type[Any], pydantic.TypeAdapter[Any]] = {
+    Generation: pydantic.TypeAdapter(Generation),
+    Score: pydantic.TypeAdapter(Score),
+}
+
+
+def _text(result: Generation | Score, kept: Sequence[tuple[str, Any]]) -> str:
+    """A result as JSON, without the fields that have their defaults."""
+    data = {name: value for name, default in kept if (value := getattr(result, name)) is not default}
+    return json.dumps(data, separators=(",", ":"), default=asdict)
+
+
+def _tokens(token_ids: Sequence[int]) -> dict[str, Any]:
+    digest = hashlib.blake2b(array("q", token_ids).tobytes(), digest_size=16)
+    return {"length": len(token_ids), "digest": digest.hexdigest()}
+
+
+@lru_cache(maxsize=256)
+def _sampling(sampling: SamplingParams) -> dict[str, Any]:
+    """The sampling parameters that have no default. Shared: not to be changed."""
+    plain = SamplingParams()
+    data = {each.name: getattr(sampling, each.name) for each in fields(sampling)}
+    return {name: value for name, value in data.items() if value != getattr(plain, name)}

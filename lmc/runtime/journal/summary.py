@@ -1,0 +1,124 @@
+"""The contents of a journal in counts: rows, requests and calls by their ends, tokens, obstacles to a resumption."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from lmc.ir.errors import InputError
+from lmc.ir.usage import Usage
+from lmc.runtime.journal.file import BEGUN, DONE, JournalFile, Listed, reading
+
+MAX_LISTED = 100_000
+"""Requests in flight that are listed at most."""
+
+
+@dataclass(frozen=True)
+class EndCounts:
+    """Counts of requests, or of calls of tools. ``repeated`` counts how often one left again."""
+
+    finished: int = 0
+    failed: int = 0
+    in_flight: int = 0
+    repeated: int = 0
+
+
+@dataclass(frozen=True)
+class Open:
+    """A request, or a call of a tool, that has begun and has no result. ``most`` are its output tokens at most."""
+
+    kind: str
+    row: int
+    op: str
+    sample: int
+    prompt_tokens: int
+    most: int
+    tool: str | None = None
+
+
+@dataclass(frozen=True)
+class JournalSummary:
+    """The contents of a journal. ``blockers`` are open calls of tools that write, which stop their rows."""
+
+    state: str
+    record: str
+    rows: int
+    failed_rows: int
+    requests: EndCounts
+    calls: EndCounts
+    usage: Usage
+    in_flight: list[Open] = field(default_factory=list[Open])
+    blockers: list[Open] = field(default_factory=list[Open])
+    notes: list[str] = field(default_factory=list[str])
+
+
+def summarize(path: str) -> JournalSummary:
+    """Read a journal, which a run may be using. Raises ``InputError``."""
+    with closing(JournalFile(path, writable=False)) as file, reading(path):
+        head = file.head()
+        if not head:
+            raise _nothing(path)
+        rows, failed = file.count_rows()
+        totals = file.totals()
+        entries = [] if head.get("state") == "finished" else file.open_entries()[:MAX_LISTED]
+        listed = [_open(entry) for entry in entries]
+        sent = [total for (kind, _), total in totals.items() if kind != "call"]
+        answered = sum(total[0] for (kind, state), total in totals.items() if kind != "call" and state != BEGUN)
+        prompt = sum(total[2] for (kind, state), total in totals.items() if kind != "call" and state != BEGUN)
+        return JournalSummary(
+            state="texts removed" if "forgotten" in head else head.get("state", "unknown"),
+            record=head.get("record", ""),
+            rows=rows,
+            failed_rows=failed,
+            requests=_ends(totals, ("generate", "score"), sum(entry.kind != "call" for entry in entries)),
+            calls=_ends(totals, ("call",), sum(entry.kind == "call" for entry in entries)),
+            usage=Usage(prompt, sum(total[3] for total in sent), sum(total[4] for total in sent), answered),
+            in_flight=[entry for entry in listed if entry.kind != "call"],
+            blockers=[entry for entry, found in zip(listed, entries, strict=True) if _writes(found)],
+            notes=[str(note) for note in json.loads(head.get("notes", "[]"))],
+        )
+
+
+def forget_texts(path: str) -> None:
+    """Remove the texts of a journal whose run is over. Raises ``InputError`` where it is not, or is in use."""
+    with closing(JournalFile(path, writable=True)) as file, reading(path):
+        head = file.head()
+        if not head:
+            raise _nothing(path)
+        if head.get("state") != "finished":
+            raise InputError(
+                f"the run of the journal {path} is not finished, and needs its texts to go on",
+                remedy="resume it first, or delete the journal",
+            )
+        file.forget_texts()
+
+
+def _nothing(path: str) -> InputError:
+    return InputError(f"no run has begun in the journal {path}", remedy="name the journal of a run")
+
+
+def _ends(totals: Mapping[tuple[str, int], tuple[int, ...]], kinds: tuple[str, ...], begun: int) -> EndCounts:
+    found = [(state, total) for (kind, state), total in totals.items() if kind in kinds]
+    done = sum(total[0] for state, total in found if state == DONE)
+    failed = sum(total[0] for state, total in found if state not in (DONE, BEGUN))
+    return EndCounts(done, failed, begun, sum(total[1] - total[0] for _, total in found))
+
+
+def _open(entry: Listed) -> Open:
+    name = _parts(entry).get("name") if entry.kind == "call" else None
+    tool = None if name is None else str(name)
+    return Open(entry.kind, entry.row, entry.op, entry.number, entry.prompt, entry.most, tool)
+
+
+def _writes(entry: Listed) -> bool:
+    return entry.kind == "call" and _parts(entry).get("effect") == "writes"
+
+
+def _parts(entry: Listed) -> Mapping[str, object]:
+    try:
+        parts = json.loads(entry.request)
+    except (ValueError, RecursionError):
+        return {}
+    return parts if isinstance(parts, dict) else {}
