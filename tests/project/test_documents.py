@@ -1,11 +1,14 @@
 """The commands and the code in README.md and docs/ run, and print what the pages show."""
 
 import re
+import tomllib
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from lmc.driver import Options
+from lmc.driver.targets.defaults import resolve_target
 from lmc.ir.text.parser import parse
 from lmc.ir.verify.verifier import verify
 from tests.project.documents import PAGES, README, Page, missing, run
@@ -50,10 +53,19 @@ def test_modules_are_verified() -> None:
         verify(parse(text))
 
 
+def test_settings_are_taken(tmp_path: Path) -> None:
+    settings = [block.text for page in PAGES for block in page.blocks if block.language == "toml"]
+    assert settings
+    for text in settings:
+        (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+        for name in tomllib.loads(text)["tool"]["lmc"]["targets"]:
+            assert resolve_target(Options(name), environment={}, folder=tmp_path).is_hosted
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_are_of_a_known_kind(page: Page) -> None:
     assert page.text.count("```") == 2 * len(page.blocks)
-    assert {block.language for block in page.blocks} <= {"bash", "lmir", "py", "python", "sh", "text"}
+    assert {block.language for block in page.blocks} <= {"bash", "lmir", "py", "python", "sh", "text", "toml"}
     others = [
         line
         for block in page.blocks
