@@ -195,6 +195,15 @@ def test_what_a_model_has_is_compiled(program: Any, target: Any):
     assert program.on(target).compile().plan.instructions
 
 
+def test_what_a_model_does_in_another_way_is_a_remark():
+    found = [remark.message for remark in turns.on(GPT).compile().remarks if remark.pass_name == "target"]
+    assert found == ["no temperature is sent: openai:gpt-5.6 has no greedy outputs, so 2 calls draw"]
+    [written] = [remark for remark in picked.on(CLAUDE).compile().remarks if remark.pass_name == "target"]
+    assert written.message.startswith("the model writes the choice")
+    assert written.op == "picked/a"
+    assert [remark for remark in turns.on("toy").compile().remarks if remark.pass_name == "target"] == []
+
+
 def test_draws_of_a_chat_model_are_never_merged():
     @lmc.jit
     def twins(s):

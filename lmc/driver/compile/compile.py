@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,8 +16,13 @@ from lmc.frontend.program.arguments import Bound
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.program.variants import Captured, VariantCache, inputs_of
 from lmc.grammar.sharing import ConstraintCache
+from lmc.ir.core import walk
+from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.engine.target import Target
+from lmc.ir.module import Module
 from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.ir.wording import with_count
+from lmc.passes.base import Remark
 from lmc.passes.pipelines import PipelineOptions, pipeline
 
 MAX_VARIANTS = 64
@@ -86,7 +91,7 @@ def compile_captured(
     return Compiled(
         module=optimized.module,
         plan=lower(optimized.module, target),
-        remarks=optimized.remarks,
+        remarks=(*optimized.remarks, *_target_remarks(optimized.module, target)),
         breaks=captured.breaks,
         hosts=captured.hosts,
         target=target,
@@ -95,6 +100,24 @@ def compile_captured(
         tokenizer=tokenizer,
         cache=cache,
     )
+
+
+def _target_remarks(module: Module, target: Target) -> Iterator[Remark]:
+    """Yield remarks on what a hosted model does in another way than a local one, each at its first line."""
+    capabilities = target.capabilities
+    ops = list(walk([module.main.body]))
+    drawn = [op for op in ops if isinstance(op, SamplingOp) and op.temperature is None and op.forced is None]
+    if drawn and not capabilities.greedy:
+        message = (
+            f"no temperature is sent: {target.spec} has no greedy outputs, so {with_count(len(drawn), 'call')} draw"
+        )
+        yield Remark("target", "missed", message, drawn[0].location, drawn[0].id)
+    chosen = [op for op in ops if isinstance(op, SelectOp) and op.method is None]
+    if chosen and not capabilities.scores:
+        message = (
+            f"the model writes the choice, under a schema of all: {target.spec} gives no log-probabilities of texts"
+        )
+        yield Remark("target", "missed", message, chosen[0].location, chosen[0].id)
 
 
 class Variants:
