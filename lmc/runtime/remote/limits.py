@@ -21,13 +21,15 @@ class Charge:
     """A request in a window.
 
     ``tokens`` is corrected once the answer tells. ``at`` is when it was sent: None: not yet, but it counts.
-    ``most_bytes`` its answer may have. ``counts_plan``: the provider counts what was planned, not what was used.
+    ``most_bytes`` its answer may have. ``counts``: it is in the window. ``counts_plan``: the provider counts what was
+    planned, not what was used.
     """
 
     limits: RateLimits
     tokens: int
     most_bytes: int
     at: float | None = None
+    counts: bool = True
     counts_plan: bool = False
 
 
@@ -69,19 +71,17 @@ class RateLimits:
                 yield charge
             finally:
                 UNDER_WAY.reset(token)
-                if charge.at is None:
-                    self.sent(charge)
+                self.sent(charge)  # where it has failed before
 
     def sent(self, charge: Charge) -> None:
         """Let a charge count from now on: its request has left."""
-        if charge in self._sent:
-            self._sent.remove(charge)
-        charge.at = time.monotonic()
-        self._sent.append(charge)
+        if charge.at is None:
+            charge.at = time.monotonic()
+            self._sent.append(charge)
 
     def correct(self, charge: Charge, tokens: int) -> None:
         """Count ``tokens`` for a request, as its answer tells."""
-        if charge.at is None or charge in self._sent:
+        if charge.counts:
             self._tokens += tokens - charge.tokens
         charge.tokens = tokens
 
@@ -103,7 +103,9 @@ class RateLimits:
             return self._held_until - now
         while self._sent and (self._sent[0].at or 0.0) + self._window <= now:
             self._requests -= 1
-            self._tokens -= self._sent.popleft().tokens
+            gone = self._sent.popleft()
+            gone.counts = False
+            self._tokens -= gone.tokens
         is_full = self._most_requests is not None and self._requests >= self._most_requests
         is_heavy = self._most_tokens is not None and 0 < self._tokens > self._most_tokens - tokens
         if not is_full and not is_heavy:

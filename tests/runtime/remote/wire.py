@@ -81,7 +81,7 @@ class LoopbackServer:
         self.handle = handle
         self.failures: list[BaseException] = []
         self.connections: set[_Connection] = set()
-        self._listening = socket.create_server(("127.0.0.1", port), backlog=2048)
+        self._listening = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listening.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._loop: asyncio.AbstractEventLoop
@@ -107,7 +107,7 @@ class LoopbackServer:
 
     async def _serve(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        server = await self._loop.create_server(lambda: _Connection(self), sock=self._listening)
+        server = await self._loop.create_server(lambda: _Connection(self), sock=self._listening, backlog=2048)
         self._started.set()
         await self._stopping.wait()
         server.close()

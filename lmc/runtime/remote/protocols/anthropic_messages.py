@@ -11,7 +11,8 @@ from lmc.ir.errors import EngineError
 from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, End, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import AttemptError, malformed, refused_text
-from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model, hooks, kind_of
+from lmc.runtime.remote.protocols.connections import http_options
+from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model, kind_of
 from lmc.runtime.remote.protocols.sdk_errors import translated
 
 _ENDS: dict[str, End] = {"end_turn": "eos", "stop_sequence": "stop", "max_tokens": "length"}
@@ -21,17 +22,13 @@ class MessagesProtocol:
     """Anthropic's messages. System messages at the beginning are its ``system``; later ones are refused there."""
 
     def __init__(self, service: RemoteService) -> None:
-        import httpx2
-
         self._service = service
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=service.settings.concurrency)
-        timeout = httpx2.Timeout(service.settings.timeout, pool=None)
         self._client = anthropic.AsyncAnthropic(
             api_key=service.api_key,
             base_url=service.settings.base_url,
             max_retries=0,
-            timeout=timeout,
-            http_client=anthropic.DefaultAsyncHttpxClient(limits=limits, timeout=timeout, event_hooks=hooks(service)),
+            timeout=service.settings.timeout,
+            http_client=anthropic.DefaultAsyncHttpxClient(**http_options(service)),
         )
 
     async def generate(self, asked: Asked, on_text: OnText | None) -> Reply:

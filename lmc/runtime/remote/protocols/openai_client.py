@@ -9,7 +9,7 @@ import openai
 from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, RemoteService
 from lmc.runtime.remote.failures import malformed
-from lmc.runtime.remote.protocols.reading import hooks
+from lmc.runtime.remote.protocols.connections import http_options
 
 SIGNED = 1 << 63
 """Seeds are signed in the servers' own check."""
@@ -17,16 +17,12 @@ SIGNED = 1 << 63
 
 def client_of(service: RemoteService) -> openai.AsyncOpenAI:
     """Return a client. It retries nothing, and has as many connections as there may be requests."""
-    import httpx2
-
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=service.settings.concurrency)
-    timeout = httpx2.Timeout(service.settings.timeout, pool=None)
     return openai.AsyncOpenAI(
         api_key=service.api_key,
         base_url=service.settings.base_url,
         max_retries=0,
-        timeout=timeout,
-        http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=timeout, event_hooks=hooks(service)),
+        timeout=service.settings.timeout,
+        http_client=openai.DefaultAsyncHttpxClient(**http_options(service)),
     )
 
 

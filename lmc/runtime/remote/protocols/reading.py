@@ -4,64 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any, Self, TypeVar
-
-import httpx2
 
 from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import RemoteService
-from lmc.runtime.remote.failures import malformed, too_large, too_slow
-from lmc.runtime.remote.limits import UNDER_WAY, Charge
+from lmc.runtime.remote.failures import malformed, too_slow
 
 T = TypeVar("T")
 MOST_CHARACTERS = 16 << 20
 """Of the text of one reply."""
-
-
-def hooks(service: RemoteService) -> dict[str, list[Callable[[Any], Awaitable[None]]]]:
-    """Return the hooks of an HTTP client: they note when a request leaves, and bound and read its answer."""
-
-    async def leaves(request: httpx2.Request) -> None:
-        charge = UNDER_WAY.get()
-        if charge is None:
-            return
-
-        async def traced(event: str, _: object) -> None:
-            if event.endswith(".send_request_body.complete"):
-                charge.limits.sent(charge)
-
-        request.extensions["trace"] = traced
-
-    async def answered(response: httpx2.Response) -> None:
-        charge = UNDER_WAY.get()
-        if charge is None:
-            return
-        charge.counts_plan = "x-ratelimit-remaining-tokens" in response.headers  # OpenAI does
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Bounded(response.stream, charge, service)
-
-    return {"request": [leaves], "response": [answered]}
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """The bytes of an answer, as many as its tokens can have."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream, charge: Charge, service: RemoteService) -> None:
-        self._stream = stream
-        self._most = charge.most_bytes
-        self._service = service
-
-    async def __aiter__(self) -> AsyncGenerator[bytes]:
-        count = 0
-        async for part in self._stream:
-            count += len(part)
-            if count > self._most:
-                raise too_large(self._service.model, self._most)
-            yield part
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
 
 def check_model(served: Any, service: RemoteService, usage: Usage | None = None) -> None:

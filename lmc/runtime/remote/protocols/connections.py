@@ -1,0 +1,131 @@
+"""Connections of the SDKs' clients: when a request leaves, how much of an answer is read, and pools of a few."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+from urllib.request import getproxies
+
+import httpx2
+
+from lmc.runtime.remote.asking import RemoteService
+from lmc.runtime.remote.failures import too_large
+from lmc.runtime.remote.limits import UNDER_WAY, Charge
+
+_EACH = 32
+"""Requests at a time of one pool: for each request, it looks at all of its connections."""
+
+
+def http_options(service: RemoteService) -> dict[str, Any]:
+    """Return the options of an SDK's HTTP client, which has as many connections as there may be requests."""
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=service.settings.concurrency)
+    verify = httpx2.create_ssl_context()
+    return {
+        "limits": limits,
+        "timeout": httpx2.Timeout(service.settings.timeout, pool=None),
+        "verify": verify,
+        "event_hooks": _hooks(service),
+        # A proxy of the environment has a pool of its own.
+        "mounts": {} if getproxies() else {"all://": _Pools(limits, verify)},
+    }
+
+
+class _Pools(httpx2.AsyncBaseTransport):
+    """Connections in pools of a few each."""
+
+    def __init__(self, limits: httpx2.Limits, verify: Any) -> None:
+        self._limits = limits
+        self._verify = verify
+        self._pools: list[_Pool] = []
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        pool = next((each for each in self._pools if each.running < _EACH), None)
+        if pool is None:
+            pool = _Pool(self._limits, self._verify)
+            self._pools.append(pool)
+        pool.running += 1
+        try:
+            response = await pool.transport.handle_async_request(request)
+        except BaseException:
+            pool.running -= 1
+            raise
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Released(response.stream, pool)
+        return response
+
+    async def aclose(self) -> None:
+        for each in self._pools:
+            await each.transport.aclose()
+
+
+class _Pool:
+    """One pool, and how many requests it has."""
+
+    def __init__(self, limits: httpx2.Limits, verify: Any) -> None:
+        alive = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+        self.transport = httpx2.AsyncHTTPTransport(verify=verify, limits=limits, socket_options=alive)
+        self.running = 0
+
+
+class _Released(httpx2.AsyncByteStream):
+    """The bytes of an answer; its end gives the place in the pool back."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, pool: _Pool) -> None:
+        self._stream = stream
+        self._pool: _Pool | None = pool
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        async for part in self._stream:
+            yield part
+
+    async def aclose(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.running -= 1
+        await self._stream.aclose()
+
+
+def _hooks(service: RemoteService) -> dict[str, list[Callable[[Any], Awaitable[None]]]]:
+    """Return the hooks of an HTTP client: they note when a request leaves, and bound and read its answer."""
+
+    async def leaves(request: httpx2.Request) -> None:
+        charge = UNDER_WAY.get()
+        if charge is None:
+            return
+
+        async def traced(event: str, _: object) -> None:
+            if event.endswith(".send_request_body.complete"):
+                charge.limits.sent(charge)
+
+        request.extensions["trace"] = traced
+
+    async def answered(response: httpx2.Response) -> None:
+        charge = UNDER_WAY.get()
+        if charge is None:
+            return
+        charge.counts_plan = "x-ratelimit-remaining-tokens" in response.headers  # OpenAI does
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Bounded(response.stream, charge, service)
+
+    return {"request": [leaves], "response": [answered]}
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The bytes of an answer, as many as its tokens can have."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, charge: Charge, service: RemoteService) -> None:
+        self._stream = stream
+        self._most = charge.most_bytes
+        self._service = service
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        count = 0
+        async for part in self._stream:
+            count += len(part)
+            if count > self._most:
+                raise too_large(self._service.model, self._most)
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
