@@ -39,6 +39,7 @@ from lmc.runtime.journal.file import (
 MAX_BATCH = 4096
 """Steps that are committed together at most."""
 MAX_NOTES = 100
+_ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 RUNNING, FINISHED = "running", "finished"
 InFlight = Literal["repeat", "fail"]
 
@@ -239,7 +240,7 @@ class RunJournal:
         A request that is asked twice at the same time leaves once. From any thread.
         """
         future: Future[Begun | Recorded] = Future()
-        text = json.dumps(asked.request, separators=(",", ":"), sort_keys=True)
+        text = _ENCODER.encode(asked.request)
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         self._put(_Step(lambda: self._ask(asked, text, digest, future), future.set_exception))
         return future

@@ -19,6 +19,7 @@ from lmc.ir.usage import Usage
 from lmc.runtime.journal.file import DONE, FAILED
 from lmc.runtime.journal.journal import AskedEntry, Outcome, Recorded
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=asdict)
 _NOT_KEPT = "timing"
 """Times are those of the run that measured them."""
 
@@ -114,11 +115,15 @@ _READERS: dict[type[Any], pydantic.TypeAdapter[Any]] = {
 def _text(result: Generation | Score, kept: Sequence[tuple[str, Any]]) -> str:
     """A result as JSON, without the fields that have their defaults."""
     data = {name: value for name, default in kept if (value := getattr(result, name)) is not default}
-    return json.dumps(data, separators=(",", ":"), default=asdict)
+    return _ENCODER.encode(data)
 
 
 def _tokens(token_ids: Sequence[int]) -> dict[str, Any]:
-    digest = hashlib.blake2b(array("q", token_ids).tobytes(), digest_size=16)
+    try:
+        data = array("i", token_ids).tobytes()
+    except OverflowError:
+        data = array("q", token_ids).tobytes()
+    digest = hashlib.blake2b(data, digest_size=16)
     return {"length": len(token_ids), "digest": digest.hexdigest()}
 
 
