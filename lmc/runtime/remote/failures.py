@@ -15,7 +15,7 @@ class QuotaError(EngineError):
     """The provider refuses all requests of the account. The run stops, and can be resumed."""
 
     ends_run = True
-    ends_batch = True
+    leaves_open = True
 
 
 class AttemptError(Exception):
