@@ -266,8 +266,11 @@ class Endpoint:
 
 
 @contextmanager
-def vllm_serving(interpreter: str, folder: Path, dtype: str) -> Generator[tuple[Endpoint, int]]:
-    """Run vLLM's server on a free port, both cores, prefix cache on; gives it and its process group."""
+def vllm_serving(interpreter: str, folder: Path, dtype: str, *more: str) -> Generator[tuple[Endpoint, int]]:
+    """Run vLLM's server on a free port, both cores, prefix cache on; gives it and its process group.
+
+    ``more`` are further options of its command line.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -279,7 +282,7 @@ def vllm_serving(interpreter: str, folder: Path, dtype: str) -> Generator[tuple[
         "VLLM_LOGGING_LEVEL": "ERROR",
     }
     options = ["--model", str(folder), "--dtype", dtype, "--host", "127.0.0.1", "--port", str(port), "--seed", "0"]
-    options += ["--enable-prefix-caching", "--max-model-len", "4096", "--max-num-seqs", "512"]
+    options += ["--enable-prefix-caching", "--max-model-len", "4096", "--max-num-seqs", "512", *more]
     command = [interpreter, "-m", "vllm.entrypoints.openai.api_server", *options]
     log = FOLDER / "serving_vllm.log"
     with (

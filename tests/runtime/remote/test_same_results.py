@@ -97,3 +97,24 @@ def test_a_program_on_messages(model: str, servers: Callable[[str], tuple[Served
     streamed = list(talk.on(lmc.remote(f"server:{server.url}", capabilities=MESSAGES), seed=4).stream("rain"))
     assert "".join(each.text for each in streamed if each.name == "first") == expected.value[0]
     close_engine(hosted)
+
+
+@lmc.jit
+def tale(s, hero: str):
+    s += f"Once {hero} "
+    s.gen("a", max_tokens=12, stop="e")
+    s += " and"
+    return s["a"], s.gen("b", max_tokens=8)
+
+
+def test_a_program_on_text(servers: Callable[[str], tuple[Served, Path]]):
+    """The toy's tokens are bytes, so text has the same tokens there as here."""
+    server, _ = servers("toy")
+    hosted = Options(lmc.remote(f"server:{server.url}", api="completions", capabilities={"contexts": "text", **TEXT}))
+    expected = Runner(tale, Options("toy")).run((("Ada",), {}))
+    for found in (Runner(tale, hosted).eager((("Ada",), {})), Runner(tale, hosted).run((("Ada",), {}))):
+        assert found.value == expected.value
+    close_engine(hosted)
+
+
+TEXT = {"scores": False, "parameters": ["temperature"], "logprobs": -1}

@@ -1,4 +1,4 @@
-"""``/v1/completions`` with token ids: vLLM, SGLang and ``lmc serve``. Contexts are the tokens of the model."""
+"""``/v1/completions``: with token ids (vLLM, SGLang, ``lmc serve``), or with plain text (llama.cpp and others)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _ENDS: dict[str, End] = {"stop": "eos", "length": "length"}
 
 
 class CompletionsProtocol:
-    """Plain completions of a server: prompts are token ids, and so are outputs (``return_token_ids``)."""
+    """Plain completions of a server.
+
+    Where contexts are tokens, prompts are token ids, and so are outputs (``return_token_ids``).
+    """
 
     def __init__(self, service: RemoteService) -> None:
         self._service = service
@@ -34,7 +37,7 @@ class CompletionsProtocol:
             if on_text is None:
                 answer: Any = await self._client.completions.create(**body)
                 choice = answer.choices[0]
-                return self._reply(choice.text, _ids(choice), choice, usage_of(answer.usage, self._service))
+                return self._reply(choice.text, self._ids(choice), choice, usage_of(answer.usage, self._service))
             return await self._stream(body, on_text)
 
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
@@ -71,7 +74,7 @@ class CompletionsProtocol:
         known, own = parameters_of(asked, self._service)
         body: dict[str, Any] = {
             "model": await self._named(),
-            "prompt": list(request.prompt),
+            "prompt": list(request.prompt) if asked.conversation is None else asked.conversation.raw,
             "max_tokens": asked.max_tokens,
             **known,
         }
@@ -83,7 +86,10 @@ class CompletionsProtocol:
             body["logprobs"] = request.sampling.logprobs
         if isinstance(request.constraint, Constraint):
             own |= structured_outputs(request.constraint)
-        body["extra_body"] = {"return_token_ids": True, **own}
+        if asked.conversation is None:
+            own["return_token_ids"] = True
+        if own:
+            body["extra_body"] = own
         return body
 
     async def _stream(self, body: dict[str, Any], on_text: OnText) -> Reply:
@@ -97,18 +103,26 @@ class CompletionsProtocol:
                 if not event.choices:
                     continue
                 choice = event.choices[0]
-                ids += _ids(choice)
+                ids += self._ids(choice) or ()
                 if choice.logprobs is not None:
                     values += choice.logprobs.token_logprobs or ()
                 last = choice if choice.finish_reason else last
                 if choice.text and not on_text(text.add(choice.text)):
-                    return Reply(str(text), "stop", usage, tuple(ids))
+                    return Reply(str(text), "stop", usage, tuple(ids) if self._gives_ids else None)
         if last is None:
             raise malformed(self._service.model, "a stream that ends before its end")
-        reply = self._reply(str(text), tuple(ids), last, usage)
+        reply = self._reply(str(text), tuple(ids) if self._gives_ids else None, last, usage)
         return replace(reply, logprobs=tuple(map(TokenLogprob, ids, values)) if values else None)
 
-    def _reply(self, text: str, ids: tuple[int, ...], choice: Any, usage: Usage | None) -> Reply:
+    @property
+    def _gives_ids(self) -> bool:
+        return self._service.capabilities.contexts == "tokens"
+
+    def _ids(self, choice: Any) -> tuple[int, ...] | None:
+        """Return the token ids of a choice, an extension of the protocol; None where contexts are text."""
+        return tuple(choice.token_ids or ()) if self._gives_ids else None
+
+    def _reply(self, text: str, ids: tuple[int, ...] | None, choice: Any, usage: Usage | None) -> Reply:
         reason = getattr(choice, "stop_reason", None)
         if choice.finish_reason not in _ENDS:
             raise malformed(self._service.model, f"the finish reason {choice.finish_reason!r}")
@@ -118,14 +132,8 @@ class CompletionsProtocol:
         return Reply(text, end, usage, ids, reason if isinstance(reason, str) else None, _logprobs(choice, ids))
 
 
-def _ids(choice: Any) -> tuple[int, ...]:
-    """Return the token ids of a choice."""
-    found = choice.token_ids  # an extension: the SDK keeps it as it came
-    return tuple(found or ())
-
-
-def _logprobs(choice: Any, ids: tuple[int, ...]) -> tuple[TokenLogprob, ...] | None:
+def _logprobs(choice: Any, ids: tuple[int, ...] | None) -> tuple[TokenLogprob, ...] | None:
     found = choice.logprobs
-    if found is None or found.token_logprobs is None:
+    if ids is None or found is None or found.token_logprobs is None:
         return None
     return tuple(map(TokenLogprob, ids, found.token_logprobs))
