@@ -31,15 +31,13 @@ class LmcError(Exception):
     what the engine computed for a request that failed with this error; None if no request did, or none was begun.
     ``timing`` are its times, where the engine measures them.
     ``ends_run``: no handler of the program catches it (``cf.try``), because the run itself is over. ``ends_batch``: the
-    other rows of a batch end with it. ``leaves_open``: a row with this error is not finished, and a later run that
-    goes on (``--resume``) runs it again.
+    other rows of a batch end with it, and none of them is finished by it: a later run may go on (``--resume``).
     """
 
     usage: Usage | None = None
     timing: Timing | None = None
     ends_run: ClassVar[bool] = False
     ends_batch: ClassVar[bool] = False
-    leaves_open: ClassVar[bool] = False
 
     def __init__(self, cause: str, *, remedy: str | None = None, location: Location | None = None) -> None:
         super().__init__(cause)
@@ -164,7 +162,6 @@ class UnknownOutcomeError(JournalError):
     """
 
     ends_batch = False
-    leaves_open = True
 
 
 class ToolTimeoutError(LmcError, TimeoutError):

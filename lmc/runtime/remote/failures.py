@@ -15,7 +15,7 @@ class QuotaError(EngineError):
     """The provider refuses all requests of the account. The run stops, and can be resumed."""
 
     ends_run = True
-    leaves_open = True
+    ends_batch = True
 
 
 class AttemptError(Exception):
