@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -429,3 +431,54 @@ def _unfinish(path: str, row: int) -> None:
         database.execute("UPDATE head SET value = 'running' WHERE name = 'state'")
         database.execute("DELETE FROM rows WHERE number = ?", (row,))
     database.close()
+
+
+def test_a_full_disk_under_the_journal_ends_the_run_with_one_error(lmc: Lmc, rows: str):
+    """Rows that are finished are kept, and the run can be resumed."""
+    Path("many.jsonl").write_text("".join(json.dumps({"essay": f"text {number}"}) + "\n" for number in range(300)))
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); sys.argv[0] = 'lmc'\n"
+        "from lmc.cli import main\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (250_000, resource.RLIM_INFINITY)); main()"
+    )
+    command = ["run", "journaled.py:grade", "--input", "many.jsonl", "--journal", "j", "-o", "out.jsonl"]
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("error:") == 1
+    assert (
+        "the journal j can't be written any further: no space is left; rows that are finished are kept" in done.stderr
+    )
+    assert "make room, then run the same command with --resume" in done.stderr
+    saved = lines("saves")
+    assert lmc(*command, "--resume", "--retry-writes", "save").code == 0
+    lmc(*("run", "journaled.py:grade", "--input", "many.jsonl", "-o", "plain.jsonl"))
+    assert lines("out.jsonl") == lines("plain.jsonl")
+    assert len(saved) < 300
+
+
+def test_a_saved_plan_is_recorded_resumed_and_replayed(lmc: Lmc, rows: str, sent: list[str]):
+    assert lmc("compile", "journaled.py:grade", "--emit", "plan", "-o", "plan.json").code == 0
+    command = ["run", "plan.json", "--program", "journaled.py:grade", "--model", "toy", "--input", rows]
+    assert lmc(*command, "-o", "out.jsonl", "--journal", "j", "--timeline", "t.json").code == 0
+    count = len(sent)
+    _unfinish("j", 2)
+    Path("out.jsonl").unlink()
+    assert lmc(*command, "-o", "out.jsonl", "--journal", "j", "--resume").code == 0
+    assert lmc(*command, "-o", "again.jsonl", "--replay", "j").code == 0
+    assert lines("out.jsonl") == lines("again.jsonl")
+    assert (len(sent), len(lines("saves"))) == (count, 5)
+
+
+def test_rows_of_a_pipe_are_not_resumed_by_their_numbers(
+    lmc: Lmc, rows: str, monkeypatch: pytest.MonkeyPatch, sent: list[str]
+):
+    command = ["run", "journaled.py:grade", "--input", "-", "--journal", "j", "-o", "out.jsonl"]
+    for more in ([], ["--resume"]):
+        with Path(rows).open() as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            said = lmc(*command, *more)
+        if not more:
+            assert said.code == 0
+            Path("out.jsonl").unlink()
+    assert said.code == 2
+    assert "can't compare the rows" in said.err

@@ -91,6 +91,11 @@ class Sink:
         """
         journal, file = self.journal, self.rows_file
         assert journal is not None
+        if resumption is not None and file is not None and record.rows is None and not journal.is_fresh:
+            raise driver.UsageError(
+                f"--resume can't compare the rows of {record.rows_name} with those of the earlier run",
+                remedy="save the rows to a file, and name it with --input",
+            )
 
         recorded: set[int] = set()
 
