@@ -20,6 +20,8 @@ if not Path("/dev/nvidiactl").exists():
     os.environ["TRITON_INTERPRET"] = "1"
 # They leave no token indexes in the user's cache.
 os.environ["LMC_GRAMMAR_CACHE"] = "off"
+# Nor what servers can do: another test's server may have the same port.
+os.environ["LMC_PROBE_CACHE"] = "off"
 
 import hypothesis
 import pytest

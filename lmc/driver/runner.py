@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,8 @@ from lmc.driver.run.result import Result
 from lmc.driver.run.start import Arguments, BoundCall, Prepared, check_may_wait, raise_error, report_failed
 from lmc.driver.run.stream import AsyncStream, Stream
 from lmc.driver.targets.cancelling import CancellableEngine, error_of
-from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target
+from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target, target_of_run
+from lmc.driver.targets.hosted import needs_probe
 from lmc.driver.targets.service import service
 from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
@@ -82,7 +84,7 @@ class Runner:
 
         Raises an ``LmcError`` of the run that is known at compile time.
         """
-        start = self._start()
+        start = self._start(self.target())
         if arguments is not None:
             compiled = start.variant(bind(self._function, *arguments))[0]
         else:
@@ -97,7 +99,7 @@ class Runner:
 
     def place(self, arguments: Arguments) -> tuple[Plan, Mapping[str, Any]]:
         """The plan that runs arguments, and its inputs. Nothing is run, and no engine is loaded."""
-        compiled, inputs = self._start().variant(bind(self._function, *arguments))
+        compiled, inputs = self._start(self.target()).variant(bind(self._function, *arguments))
         return compiled.plan, inputs
 
     def run(self, arguments: Arguments) -> Result:
@@ -107,6 +109,7 @@ class Runner:
 
     async def arun(self, arguments: Arguments) -> Result:
         """``run`` for use in an event loop."""
+        await self._ask_server()
         start = self._entered([arguments])
         return raise_error((await start.gather([arguments]))[0])
 
@@ -134,6 +137,7 @@ class Runner:
 
     async def abatch(self, batch: Sequence[Arguments] | Iterator[Arguments | InputError]) -> list[Result]:
         """``batch`` for use in an event loop."""
+        await self._ask_server()
         if isinstance(batch, Iterator):
             with self._lazy_batch() as lazy:
                 await lazy.afinish(batch)
@@ -159,7 +163,7 @@ class Runner:
         for each window of parts that are small. ``observer`` takes requests, calls and steps, ``journal``
         records requests and calls of tools; rows are recorded by the caller.
         """
-        start = self._entered()
+        start = self._entered(is_replay=journal is not None and journal.is_replay)
         return WindowedRun(start.home, parts, _Windows(start, layout, observer, journal))
 
     def stream(self, arguments: Arguments) -> Stream:
@@ -172,7 +176,7 @@ class Runner:
 
     def eager(self, arguments: Arguments) -> Result:
         """One instance as plain Python, operation by operation: the oracle. Raises its error."""
-        start = self._start()
+        start = self._start(target_of_run(self.options))
         opened = self._journal(start, [arguments])
         if opened is not None:
             with opened() as journal:
@@ -216,14 +220,19 @@ class Runner:
             if not windows.is_blocked:
                 journal.finish()
 
+    async def _ask_server(self) -> None:
+        """Probe a server without blocking the loop: the entering call finds it probed."""
+        if needs_probe(self.target()):
+            await asyncio.to_thread(target_of_run, self.options)
+
     def _interrupted(self) -> Result:
         """The result of an instance that has none."""
         error = RequestCancelledError("the batch was interrupted before this instance was finished")
         return Result.failed(error, Profile(self._function.name))
 
-    def _entered(self, rows: Sequence[Arguments] | None = None) -> BoundCall:
-        """A call that enters the background loop, over ``rows`` where they are known."""
-        start = self._start()
+    def _entered(self, rows: Sequence[Arguments] | None = None, *, is_replay: bool = False) -> BoundCall:
+        """A call that enters the background loop, over ``rows`` where they are known. A replay asks no server."""
+        start = self._start(self.target() if is_replay else target_of_run(self.options))
         start.home.loop.check_outside()
         return start if rows is None else replace(start, open_journal=self._journal(start, rows))
 
@@ -251,12 +260,12 @@ class Runner:
 
         return opened
 
-    def _start(self) -> BoundCall:
+    def _start(self, target: Target) -> BoundCall:
         """Read the ambient state of a call. Raises ``EngineError`` in a forked child that can run no program."""
         check_process()
         home = service()
         constraints = home.constraints.of(resolve_grammar_cache())
-        return BoundCall(self._function, self._variants, self.options, self.target(), home, constraints)
+        return BoundCall(self._function, self._variants, self.options, target, home, constraints)
 
 
 class _Windows:

@@ -1,11 +1,14 @@
+import datetime
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from lmc.driver.targets import probes
 from lmc.ir.engine.capabilities import Capabilities
+from tests.runtime.server.servers import served
 
 PROJECT = """
 [tool.lmc.targets.fast]
@@ -18,6 +21,11 @@ capabilities = { stops = 3 }
 [tool.lmc.targets.near]
 kind = "server"
 base_url = "http://127.0.0.1:1"
+
+[tool.lmc.targets.declared]
+kind = "server"
+base_url = "http://127.0.0.1:1"
+server = "vllm"
 """
 SECRET = "sk-planted-0123456789"
 
@@ -28,6 +36,17 @@ def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MY_KEY", SECRET)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture
+def cached_probes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """The file of the cache, of this test alone."""
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("LMC_PROBE_CACHE", str(folder / "servers.json"))
+    probes.forget_probes()
+    yield folder / "servers.json"
+    probes.forget_probes()
 
 
 def test_kinds_and_names_are_listed_with_their_definition(lmc: Callable, tmp_path: Path):
@@ -106,3 +125,36 @@ def test_a_wrong_target_is_one_error(lmc: Callable, target: str, cause: str, rem
     assert cause in said.err
     assert remedy in said.err
     assert len(said.err.splitlines()) == 2
+
+
+def test_a_server_is_probed_when_it_is_named(lmc: Callable, cached_probes: Path):
+    with served("--model", "toy") as server:
+        said = lmc("targets", f"server:{server.url}", "--json")
+        assert (said.code, said.err) == (0, "")
+        data = json.loads(said.out)
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        assert data["probe"]["date"] == today
+        assert data["probe"]["model"]["owner"] == "lmc"
+        assert data["capabilities"]["structured"]["source"] == "models/server.toml, lmc"
+        assert cached_probes.is_file()
+        lmc("targets", f"server:{server.url}", "--probe")
+    said = lmc("targets", f"server:{server.url}")  # it has ended
+    assert said.code == 0
+    assert f"probe             {today}: toy of lmc\n" in said.out
+    said = lmc("targets", f"server:{server.url}", "--probe")
+    assert (said.code, said.out) == (1, "")
+    assert f"error: {server.url}/v1 can't be reached: " in said.err
+    assert f"then try lmc targets server:{server.url}" in said.err
+
+
+@pytest.mark.parametrize("target", [(), ("toy",), ("fast",), ("declared",)])
+def test_only_servers_are_probed(lmc: Callable, target: tuple[str, ...]):
+    said = lmc("targets", *target, "--probe")
+    assert (said.code, said.out) == (2, "")
+    assert "--probe" in said.err
+
+
+def test_a_declared_server_is_not_asked(lmc: Callable):
+    data = json.loads(lmc("targets", "declared", "--json").out)
+    assert data["probe"] is None
+    assert data["capabilities"]["structured"]["source"] == "models/server.toml, vllm"

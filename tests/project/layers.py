@@ -33,7 +33,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.runtime.kernels": frozenset({"lmc.toolchain"}),
     "lmc.report": LEAVES | {"lmc.backend.plan"},
     "lmc.driver": LEAVES
-    | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.report", "lmc.runtime", "lmc.builtin_model"},
+    | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.report", "lmc.runtime", "lmc.builtin_model", "lmc.toolchain"},
     "lmc.program": frozenset(
         {"lmc.driver", "lmc.frontend.language.state", "lmc.ir.cached", "lmc.ir.errors", "lmc.ir.engine.forks"}
     ),

@@ -211,7 +211,7 @@ def run_command(
                 "order_sections": order_sections,
             }
             rows_file = None if output is None or is_stream(output) else RowsFile(output, ordered=ordered)
-            runner, signature = _load(program, given, functions)
+            runner, signature = _load(program, given, functions, is_replay=sink.journal is not None)
             parts, layout = _parts(driver.ArgumentReader(signature), assignments or [], data, scheduled, runner.place)
             sink.profile = profile_file(profile, runner.program, others, merge=profile_merge)
             check_distinct("--timeline", timeline, others)
@@ -358,14 +358,18 @@ def _parts(
 
 
 def _load(
-    name: str, given: driver.GivenOptions, functions: str | None
+    name: str, given: driver.GivenOptions, functions: str | None, *, is_replay: bool
 ) -> tuple[driver.Runner | driver.SavedRunner, driver.Signature]:
     if driver.is_saved(name):
-        saved = driver.SavedRunner.load(
-            name, driver.options_for_saved(name, given), None if functions is None else driver.load_program(functions)
-        )
+        options = driver.options_for_saved(name, given)
+        if not is_replay:
+            driver.target_of_run(options)
+        saved = driver.SavedRunner.load(name, options, None if functions is None else driver.load_program(functions))
         return saved, saved.signature
     if functions is not None:
         raise driver.UsageError("--program goes with a saved plan", remedy="leave it out: a program has its functions")
     function = driver.load_program(name)
-    return driver.runner_for(function, given), driver.Signature.of(function)
+    runner = driver.runner_for(function, given)
+    if not is_replay:
+        driver.target_of_run(runner.options)  # before the target is recorded
+    return runner, driver.Signature.of(function)

@@ -16,21 +16,30 @@ _WIDEST = 24  # characters of a column that others are aligned to
 def targets_command(
     target: Annotated[str | None, typer.Argument(metavar="TARGET", help=f"One of {MODELS}.")] = None,
     *,
+    probe: Annotated[bool, typer.Option("--probe", help="Ask a server anew what it can do.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the kinds of targets and those of [tool.lmc.targets]; or the capabilities of one, with dates and sources.
 
-    Prints the settings of a target too: of a key the name of its variable, and whether that is set.
+    Prints the settings of a target too: of a key the name of its variable, and whether that is set. A server is asked
+    once; the answers are kept in the user's cache.
     """
     if target is None:
+        if probe:
+            raise driver.UsageError("--probe is for a server", remedy="name it: lmc targets server:URL --probe")
         _print_all(as_json=as_json)
         return
-    facts = driver.target_facts.facts_of(target_spec(target) or target)
+    facts = driver.target_facts.facts_of(target_spec(target) or target, asks=probe)
     if as_json:
         write_out(to_json(facts.to_json(), indent=1) + "\n")
         return
     rows = [("target", facts.target.spec)]
     rows += [(name, _shown(value)) for name, value in facts.settings.items() if value is not None]
+    if facts.probe is not None:
+        found = facts.probe.probe
+        rows.append(("probe", f"{facts.probe.date}: {found.model.name} of {found.model.owner}"))
+        rows.append(("token ids", _shown(found.token_ids)))
+        rows.append(("echo", _shown(found.echo)))
     if facts.key is not None:
         name, is_set = facts.key
         rows.append(("key", f"{name}, which is {'set' if is_set else 'not set'}"))

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.targets.defaults import defined_targets, resolve_target
-from lmc.driver.targets.hosted import SETTINGS, DataSource, is_hosted, known_target, model_file, spec_of
+from lmc.driver.targets.hosted import (
+    SETTINGS,
+    DataSource,
+    is_hosted,
+    known_target,
+    model_file,
+    needs_probe,
+    spec_of,
+)
+from lmc.driver.targets.probes import DatedProbe, known_probe, probe_again
 from lmc.driver.version import __version__
 from lmc.ir.engine.capabilities import Capabilities
 from lmc.ir.engine.target import KINDS, WITH_PATH, Target
@@ -40,13 +50,15 @@ class KindEntry:
 class TargetFacts:
     """A target with its settings, and its capabilities with their sources. Keys are never part of it.
 
-    ``key`` is the environment variable of the key and whether it is set. ``remarks`` are doubts, not errors.
+    ``key`` is the environment variable of the key and whether it is set, ``probe`` that of a server. ``remarks`` are
+    doubts, not errors.
     """
 
     target: Target
     settings: Mapping[str, Any]
     sources: Mapping[str, DataSource]
     key: tuple[str, bool] | None = None
+    probe: DatedProbe | None = None
     remarks: list[str] = field(default_factory=list[str])
 
     @property
@@ -61,6 +73,7 @@ class TargetFacts:
             "target": self.target.spec,
             "settings": dict(self.settings),
             "key": None if self.key is None else {"variable": self.key[0], "is_set": self.key[1]},
+            "probe": None if self.probe is None else {"date": self.probe.date.isoformat(), **asdict(self.probe.probe)},
             "capabilities": {
                 name: {"value": value, "date": source.date, "source": source.text, "basis": source.basis}
                 for name, (value, source) in self.capabilities.items()
@@ -77,28 +90,47 @@ def all_targets() -> list[KindEntry]:
     return [*found, *(KindEntry(name, str(path), spec_of(name, table)[0]) for name, table in tables.items())]
 
 
-def facts_of(name: str) -> TargetFacts:
+def facts_of(name: str, *, asks: bool = False) -> TargetFacts:
     """Return the facts of a target: a name of ``[tool.lmc.targets]``, or a text for ``--model``.
 
-    Raises ``InputError``.
+    A server without a cached probe is probed; ``asks``: it is probed anew. Raises ``InputError``, ``EngineError`` for a
+    server that can't be reached, and ``UsageError`` for ``asks`` of a target that is not probed.
     """
     path, tables = defined_targets()
-    if name not in tables and not is_hosted(name):
+    is_remote = name in tables or is_hosted(name)
+    if not is_remote:
+        if asks:
+            raise _not_probed(name)
         return _local_facts(resolve_target(Options(name), environment={}))
     spec, given = spec_of(name, tables[name]) if name in tables else (name, {})
-    known = known_target(spec, given, f"[tool.lmc.targets.{name}] in {path}")
+    own = f"[tool.lmc.targets.{name}] in {path}"
+    known, probe = known_target(spec, given, own), None
+    if needs_probe(known.target):
+        assert known.target.path is not None
+        probe = known_probe(known.target.path)
+        if probe is None or asks:
+            probe = probe_again(known.target)
+            known = known_target(spec, given, own)
+    elif asks:
+        raise _not_probed(name)
     target, remote = known.target, known.target.remote
     assert remote is not None
     variable = remote.api_key_env
     key = None if variable is None else (variable, bool(os.environ.get(variable, "").strip()))
     settings = {setting: getattr(remote, setting) for setting in SETTINGS if setting != "api_key_env"}
-    return TargetFacts(target, settings, known.sources, key, _remarks(target))
+    return TargetFacts(target, settings, known.sources, key, probe, _remarks(target))
 
 
 def _local_facts(target: Target) -> TargetFacts:
     settings = {} if target.kind == "toy" else {name: getattr(target, name) for name in _LOCAL_SETTINGS}
     source = DataSource(None, f"the engine of lmc {__version__}")
     return TargetFacts(target, settings, {each.name: source for each in fields(Capabilities)})
+
+
+def _not_probed(name: str) -> UsageError:
+    return UsageError(
+        f"{name} is not probed", remedy="leave out --probe: it is for servers whose kind is not declared (server)"
+    )
 
 
 def _remarks(target: Target) -> list[str]:

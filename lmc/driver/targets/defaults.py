@@ -18,7 +18,8 @@ from stat import S_ISREG
 from typing import Any
 
 from lmc.driver.options import ENGINE_OPTIONS, Options, RemoteTarget, check_options
-from lmc.driver.targets.hosted import defined_target, hosted_target, is_hosted
+from lmc.driver.targets.hosted import defined_target, hosted_target, is_hosted, needs_probe
+from lmc.driver.targets.probes import probe_once
 from lmc.grammar.index.store import MAX_BYTES, IndexFolder, IndexStore
 from lmc.ir.engine.target import GIVEN, KINDS, TARGETS, WITH_PATH, Target
 from lmc.ir.errors import ConstraintError, InputError
@@ -65,6 +66,18 @@ def resolve_target(
     if named:
         return _parse({**options.engine, "target": named}, defined)
     return _parse({**settings, **replace(options, target=None).engine}, defined)
+
+
+def target_of_run(options: Options) -> Target:
+    """Return the target of a run: as ``resolve_target``, but a server that was not probed is probed now.
+
+    Raises ``InputError``, and ``EngineError`` for a server that can't be reached.
+    """
+    target = resolve_target(options)
+    if not needs_probe(target):
+        return target
+    probe_once(target)
+    return resolve_target(options)
 
 
 def resolve_grammar_cache(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -10,12 +11,14 @@ from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 from urllib.parse import urlsplit
 
 import pydantic
 
 from lmc.driver.options import RemoteTarget
+from lmc.driver.targets.probes import DatedProbe, known_probe
 from lmc.ir.engine.capabilities import Capabilities
 from lmc.ir.engine.target import HOSTED, Api, RemoteSettings, Target
 from lmc.ir.errors import InputError
@@ -30,6 +33,7 @@ SETTINGS = tuple(each.name for each in fields(RemoteSettings))
 _SECRET = ("api_key", "key", "token", "password", "secret")
 _NAMES_SHOWN = 3
 _DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
+OTHER_SERVER = "other"
 NOTHING = "none"
 """The text for None in files of capabilities: TOML has no null."""
 
@@ -114,8 +118,8 @@ def remote(spec: str, **settings: Any) -> RemoteTarget:
 
     ``settings`` are those of ``[tool.lmc.targets.NAME]``: ``api``, ``base_url``, ``api_key_env``,
     ``requests_per_minute``, ``tokens_per_minute``, ``concurrency``, ``first_token_timeout``, ``idle_timeout``,
-    ``timeout``, ``attempts``, ``fallback``, ``continuation``, ``reasoning_tokens``, ``tokenizer``, and
-    ``capabilities``, which override those that lmc knows. Raises ``InputError``.
+    ``timeout``, ``attempts``, ``fallback``, ``continuation``, ``reasoning_tokens``, ``tokenizer``, ``server``,
+    ``context_length``, and ``capabilities``, which override those that lmc knows. Raises ``InputError``.
     """
     hosted_target(spec, settings)
     return RemoteTarget(spec, settings)
@@ -166,15 +170,20 @@ def known_target(spec: str, settings: Mapping[str, Any], own: str = "settings of
     elif any(mark in rest for mark in "/?# "):
         raise InputError(f"{rest!r} is no name of a model", remedy=f"write {kind}:MODEL")
     file = model_file(kind)
+    found_by = known_probe(rest) if kind == "server" and given.get("server") is None else None
+    if kind == "server":
+        _choose(given, found_by)
+    elif given.get("server") is not None:
+        raise InputError(f"{spec}: server is for targets of that kind", remedy="leave it out")
     given.setdefault("api_key_env", file.api_key_env)
-    given.setdefault("api", "completions" if kind == "server" and given.get("tokenizer") else file.default_api)
+    given.setdefault("api", file.default_api)
     chosen = _checked_settings(spec, given)
     if chosen.api not in _APIS[kind]:
         raise InputError(f"{kind} has no api {chosen.api!r}", remedy=f"use {' or '.join(_APIS[kind])}")
     if not isinstance(overrides, dict):
         raise InputError(f"capabilities of {spec} are {overrides!r}", remedy="give a table of capabilities")
     checked_capabilities(overrides, spec)
-    entries = file.entries(rest, chosen.api)
+    entries = _server_entries(file, rest, chosen, found_by) if kind == "server" else file.entries(rest, chosen.api)
     entries.update({name: (value, DataSource(None, own)) for name, value in overrides.items()})
     found = checked_capabilities({name: value for name, (value, _) in entries.items()}, f"models/{kind}.toml")
     sources = {name: source for name, (_, source) in entries.items()}
@@ -182,6 +191,43 @@ def known_target(spec: str, settings: Mapping[str, Any], own: str = "settings of
         found = replace(found, continuation="turns")
         sources["continuation"] = DataSource(None, f'{own}: continuation = "turns"')
     return KnownTarget(Target(kind, rest, remote=chosen, capabilities=found), sources)
+
+
+def needs_probe(target: Target) -> bool:
+    """Return True for a server whose kind is not declared: a run asks it first."""
+    return target.kind == "server" and target.remote is not None and target.remote.server is None
+
+
+def _choose(given: dict[str, Any], found: DatedProbe | None) -> None:
+    """Set what the probe of a server tells: tokens are its contexts where it takes them and they are known here."""
+    if found is None:
+        if given.get("tokenizer"):
+            given.setdefault("api", "completions")
+        return
+    probe, folder = found.probe, found.probe.tokenizer
+    # A fallback takes messages as a rule, so a target with one keeps them unless its user decides otherwise.
+    is_free = given.get("api") == "completions" or not (given.get("api") or given.get("fallback"))
+    if folder is not None and is_free and os.access(Path(folder, "tokenizer.json"), os.R_OK):
+        given.setdefault("tokenizer", folder)
+    if probe.token_ids and given.get("tokenizer"):
+        given.setdefault("api", "completions")
+    given.setdefault("context_length", probe.model.context_length)
+
+
+def _server_entries(
+    file: ModelFile, rest: str, chosen: RemoteSettings, found: DatedProbe | None
+) -> dict[str, tuple[Any, DataSource]]:
+    """Return the capabilities of a server: those of its kind, and what its probe tells."""
+    if chosen.server is not None and chosen.server not in file.names:
+        raise InputError(f"server is {chosen.server!r}", remedy=_near(chosen.server, file.names))
+    if found is None:
+        return file.entries(chosen.server or OTHER_SERVER, chosen.api)
+    entries = file.entries(found.probe.model.owner, chosen.api)
+    if chosen.api == "completions":
+        source = DataSource(found.date.isoformat(), f"probe of {rest}")
+        entries["contexts"] = (entries["contexts"][0], source)
+        entries["scores"] = (found.probe.echo, source)
+    return entries
 
 
 def checked_capabilities(entries: Mapping[str, Any], where: str) -> Capabilities:
@@ -204,7 +250,7 @@ def _checked_settings(spec: str, given: Mapping[str, Any]) -> RemoteSettings:
                     remedy='take it out, set it in the environment, and name the variable: api_key_env = "MY_KEY"',
                 )
             raise InputError(f"{spec}: a target has no setting {name!r}", remedy=_near(name, SETTINGS))
-    for name in ("requests_per_minute", "tokens_per_minute", "concurrency", "attempts"):
+    for name in ("requests_per_minute", "tokens_per_minute", "concurrency", "attempts", "context_length"):
         value = given.get(name)
         if value is not None and (type(value) is not int or value < 1):
             raise InputError(f"{spec}: {name} is {value!r}", remedy="give a whole number from 1 on")

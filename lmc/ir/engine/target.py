@@ -45,6 +45,8 @@ class RemoteSettings:
             model to go on. ``error``: that is an error.
         reasoning_tokens: tokens for reasoning, which are added to ``max_tokens``.
         tokenizer: a ``tokenizer.json`` or its folder: contexts are tokens then, where the server takes them.
+        server: the kind of a server, which is not probed then: ``vllm``, ``sglang``, ``lmc`` …
+        context_length: the most tokens of a prompt and its output; None: not known.
     """
 
     api: Api = "chat"
@@ -61,6 +63,8 @@ class RemoteSettings:
     continuation: Literal["error", "turns"] = "error"
     reasoning_tokens: int = 0
     tokenizer: str | None = None
+    server: str | None = None
+    context_length: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

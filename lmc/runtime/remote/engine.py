@@ -107,14 +107,16 @@ class RemoteEngine:
         self._spec = target.spec
         self._tokenizer = tokenizer
         self._capabilities = target.capabilities
+        # The lengths of other contexts are no tokens of the model.
+        length = target.remote.context_length if target.capabilities.contexts == "tokens" else None
         self._info = EngineInfo(
-            target.spec, _UNBOUNDED, max_running=target.remote.concurrency, capabilities=target.capabilities
+            target.spec, length or _UNBOUNDED, max_running=target.remote.concurrency, capabilities=target.capabilities
         )
         self._service = RemoteService(
-            _model(target),
-            target.remote if target.kind != "server" else replace(target.remote, base_url=_address(target)),
+            model_named(target),
+            target.remote if target.kind != "server" else replace(target.remote, base_url=address_of(target)),
             target.capabilities,
-            _key(target),
+            key_of(target),
             tokenizer,
             target.kind == "server",
         )
@@ -473,20 +475,21 @@ def _most_bytes(tokens: int) -> int:
     return (1 << 20) + (tokens << 13)
 
 
-def _model(target: Target) -> str:
+def model_named(target: Target) -> str:
     """Return the name of the model: behind ``#`` of a server; empty: the one that it has."""
     assert target.path is not None
     return target.path.partition("#")[2] if target.kind == "server" else target.path
 
 
-def _address(target: Target) -> str:
+def address_of(target: Target) -> str:
     """Return the address of the API of a server."""
     assert target.path is not None
     address = target.path.partition("#")[0].rstrip("/")
     return address if address.endswith("/v1") else f"{address}/v1"
 
 
-def _key(target: Target) -> str:
+def key_of(target: Target) -> str:
+    """Return the key of a target, from the environment. Raises ``InputError`` where it is not set."""
     assert target.remote is not None
     name = target.remote.api_key_env
     if name is None:

@@ -86,7 +86,7 @@ def talk(s, topic: str):
 def test_a_program_on_messages(model: str, servers: Callable[[str], tuple[Served, Path]]):
     """The server renders the messages with the template that the model has here."""
     server, _ = servers(model)
-    hosted = Options(lmc.remote(f"server:{server.url}", capabilities=MESSAGES), seed=4)
+    hosted = Options(lmc.remote(f"server:{server.url}", api="chat", capabilities=MESSAGES), seed=4)
     local = replace(TARGETS[model], seed=4)
     expected = Runner(talk, local).run((("rain",), {}))
     for found in (
@@ -94,7 +94,9 @@ def test_a_program_on_messages(model: str, servers: Callable[[str], tuple[Served
         *(Runner(talk, replace(hosted, level=level)).run((("rain",), {})) for level in ("O0", "O2")),
     ):
         assert (found.value, found.messages) == (expected.value, expected.messages)
-    streamed = list(talk.on(lmc.remote(f"server:{server.url}", capabilities=MESSAGES), seed=4).stream("rain"))
+    streamed = list(
+        talk.on(lmc.remote(f"server:{server.url}", api="chat", capabilities=MESSAGES), seed=4).stream("rain")
+    )
     assert "".join(each.text for each in streamed if each.name == "first") == expected.value[0]
     close_engine(hosted)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -19,6 +20,7 @@ def _entry(model: Model) -> dict[str, Any]:
         "object": "model",
         "created": model.created,
         "owned_by": "lmc",
+        "root": str(Path(folder).absolute()) if (folder := model.tokenizer.folder) else model.name,
         "max_model_len": model.engine.info.context_length,
     }
 

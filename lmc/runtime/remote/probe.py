@@ -1,0 +1,236 @@
+"""What a server is and can do, found by three small requests.
+
+The HTTP library loads with the first of them, so that ``Probe`` is a cheap import.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmc.ir.engine.target import Target
+from lmc.ir.errors import EngineError, InputError
+from lmc.ir.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import httpx2
+
+MOST_BYTES = 4 << 20
+MOST_CHARACTERS = 4096
+"""Of a name that a server gives."""
+_CONNECT_SECONDS = 5.0
+_SECONDS = 30.0
+_IDS = (1, 2, 3)
+"""A prompt: every vocabulary has them."""
+_SAMPLE = "The quick brown fox jumps 1234 times; then it rests."
+_FEWEST = 5
+"""Tokens of the sample with equal texts, so that a folder that nobody has chosen counts."""
+_REFUSED = (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model in the list of a server.
+
+    Attributes:
+        owner: its ``owned_by``, which tells the kind of the server: ``lmc``, ``vllm``, ``sglang``, ``llamacpp`` …
+        name: its name in requests.
+        context_length: the most tokens of a prompt and its output; None: the server does not tell.
+        root: where the server has it from: perhaps a folder.
+    """
+
+    owner: str
+    name: str
+    context_length: int | None = None
+    root: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The model of a server, and what ``/v1/completions`` takes.
+
+    Attributes:
+        model: the model.
+        token_ids: prompts may be token ids, and the ids of outputs are given (``return_token_ids``).
+        echo: log-probabilities of given texts.
+        tokenizer: a folder on this machine that has the model's tokenizer, which was compared with the server's texts.
+    """
+
+    model: ServedModel
+    token_ids: bool
+    echo: bool
+    tokenizer: str | None = None
+
+
+def served_model(target: Target) -> ServedModel:
+    """Ask for the model of a ``server:`` target alone. Raises as ``probe`` does."""
+    with _connected(target) as server:
+        return server.model()
+
+
+def probe(target: Target) -> Probe:
+    """Ask a server what it is and can do: its list of models, a completion of one token, an echo of a prompt.
+
+    Raises ``EngineError`` where it can't be reached or is no such server, ``InputError`` for a key that is not set,
+    a model that it does not have and a ``tokenizer`` that is not the model's.
+    """
+    assert target.remote is not None
+    with _connected(target) as server:
+        model = server.model()
+        found = Probe(model, token_ids=server.takes_ids(model.name), echo=False)
+        if not found.token_ids or server.echoed(model.name, _IDS) is None:
+            return found
+        named = target.remote.tokenizer
+        folder = _folder_of(model.root if named is None else str(Path(named).expanduser().absolute()))
+        if folder is None:
+            return replace(found, echo=True)
+        try:
+            tokenizer = Tokenizer.from_folder(folder)
+        except InputError:
+            if named is not None:
+                raise
+            return replace(found, echo=True)  # the server's folder may be anything
+        ids = tokenizer.encode(_SAMPLE)
+        texts = server.echoed(model.name, ids)
+        equal = [_visible(given) == own for given, own in zip(texts or (), _texts(tokenizer, ids), strict=False) if own]
+        if named is not None and (texts is None or not all(equal)):
+            raise InputError(
+                f"the tokenizer {named} is not that of {model.name!r} at {server.address}",
+                remedy="name the folder of the model that the server has, or leave tokenizer out",
+            )
+        return replace(found, echo=True, tokenizer=str(folder) if len(equal) >= _FEWEST and all(equal) else None)
+
+
+def _folder_of(place: str | None) -> Path | None:
+    """Return the folder of a tokenizer on this machine; None where there is none."""
+    if place is None or not (path := Path(place)).is_absolute():
+        return None
+    folder = path.parent if path.name == "tokenizer.json" else path
+    return folder if os.access(folder / "tokenizer.json", os.R_OK) else None
+
+
+def _texts(tokenizer: Tokenizer, ids: tuple[int, ...]) -> list[str]:
+    """Return the texts of the tokens of the sample; empty for those that are no part of it, as special tokens."""
+    texts = (_visible(tokenizer.decode((each,))) for each in ids)
+    return [text if text in _visible(_SAMPLE) else "" for text in texts]
+
+
+def _visible(text: str) -> str:
+    """Return the characters of texts of single tokens: some servers lose the spaces at their beginnings."""
+    return "".join(text.replace("\u2581", "").split())
+
+
+@contextmanager
+def _connected(target: Target) -> Generator[_Server]:
+    import httpx2
+
+    from lmc.runtime.remote.engine import address_of, key_of, model_named
+
+    address, key = address_of(target), key_of(target)
+    timeout = httpx2.Timeout(_SECONDS, connect=_CONNECT_SECONDS)
+    with httpx2.Client(headers={"authorization": f"Bearer {key}"}, timeout=timeout) as client:
+        try:
+            yield _Server(client, address, model_named(target), target.spec)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            cause = str(error) or type(error).__name__
+            raise EngineError(
+                f"{address} can't be reached: {cause}",
+                remedy=f"start the server, or check the address; then try lmc targets {target.spec}",
+            ) from None
+
+
+@dataclass(frozen=True)
+class _Server:
+    """A server that is asked; ``wanted`` is the name of the model, empty for its first one."""
+
+    client: httpx2.Client
+    address: str
+    wanted: str
+    spec: str
+
+    def model(self) -> ServedModel:
+        """Return the entry of the model in the list of models."""
+        status, body = self._ask("GET", "/models")
+        if status in _REFUSED:
+            raise EngineError(
+                f"{self.address} refuses the key", remedy="name the environment variable of its key: api_key_env"
+            )
+        listed = body.get("data") if status == 200 and isinstance(body, Mapping) else None
+        entries = [each for each in listed if _is_entry(each)] if isinstance(listed, list) else []
+        if not entries:
+            raise EngineError(
+                f"{self.address} has no list of models (GET /models answers {status})",
+                remedy="check the address; for a server without one, declare its kind in "
+                '[tool.lmc.targets.NAME]: server = "other"',
+            )
+        found = [each for each in entries if self.wanted in ("", each["id"])]
+        if not found:
+            names = ", ".join(each["id"] for each in entries[:8])
+            raise InputError(
+                f"{self.address} has no model {self.wanted!r}", remedy=f"it has {names}: write server:URL#MODEL"
+            )
+        length, root = found[0].get("max_model_len"), found[0].get("root")
+        return ServedModel(
+            _text(found[0].get("owned_by")) or "other",
+            found[0]["id"],
+            length if type(length) is int and length > 0 else None,
+            _text(root),
+        )
+
+    def takes_ids(self, model: str) -> bool:
+        """Return True if a prompt may be token ids, and those of the output come back."""
+        choice, usage = self._complete(
+            {"model": model, "prompt": list(_IDS), "max_tokens": 1, "temperature": 0, "return_token_ids": True}
+        )
+        ids = choice.get("token_ids")
+        is_list = isinstance(ids, list) and len(ids) <= 1 and all(type(each) is int for each in ids)
+        return is_list and usage.get("prompt_tokens") == len(_IDS)
+
+    def echoed(self, model: str, ids: tuple[int, ...]) -> list[str] | None:
+        """Return the texts of the tokens of a prompt, from an echo with log-probabilities; None: there is no echo."""
+        choice, _ = self._complete(
+            {"model": model, "prompt": list(ids), "max_tokens": 0, "temperature": 0, "echo": True, "logprobs": 0}
+        )
+        logprobs = choice.get("logprobs")
+        if not isinstance(logprobs, Mapping):
+            return None
+        values, texts = logprobs.get("token_logprobs"), logprobs.get("tokens")
+        if not isinstance(values, list) or not isinstance(texts, list) or not len(values) == len(texts) == len(ids):
+            return None
+        is_scored = all(isinstance(each, int | float) for each in values[1:])
+        return texts if is_scored and all(isinstance(each, str) for each in texts) else None
+
+    def _complete(self, body: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return the choice and the usage of a completion; both are empty where the server refuses it."""
+        status, answer = self._ask("POST", "/completions", body)
+        if status != 200 or not isinstance(answer, Mapping):
+            return {}, {}
+        choices, usage = answer.get("choices"), answer.get("usage")
+        first = choices[0] if isinstance(choices, list) and choices else None
+        return first if isinstance(first, Mapping) else {}, usage if isinstance(usage, Mapping) else {}
+
+    def _ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Return the status and the JSON of an answer; None for one that is no JSON, or is too long."""
+        with self.client.stream(method, f"{self.address}{path}", json=body) as answer:
+            data = bytearray()
+            for part in answer.iter_bytes():
+                data += part
+                if len(data) > MOST_BYTES:
+                    return answer.status_code, None
+        try:
+            return answer.status_code, json.loads(data)
+        except (ValueError, RecursionError):
+            return answer.status_code, None
+
+
+def _is_entry(given: Any) -> bool:
+    return isinstance(given, dict) and bool(_text(given.get("id")))
+
+
+def _text(given: Any) -> str | None:
+    return given if isinstance(given, str) and 0 < len(given) <= MOST_CHARACTERS and given.isprintable() else None
