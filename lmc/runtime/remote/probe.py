@@ -91,11 +91,11 @@ def probe(target: Target) -> Probe:
             return replace(found, echo=True)
         try:
             tokenizer = Tokenizer.from_folder(folder)
+            ids = tokenizer.encode(_SAMPLE)  # parses it
         except InputError:
             if named is not None:
                 raise
             return replace(found, echo=True)  # the server's folder may be anything
-        ids = tokenizer.encode(_SAMPLE)
         texts = server.echoed(model.name, ids)
         equal = [_visible(given) == own for given, own in zip(texts or (), _texts(tokenizer, ids), strict=False) if own]
         if named is not None and (texts is None or not all(equal)):
