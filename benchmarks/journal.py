@@ -135,7 +135,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    build = Path(__file__).parents[1] / "build"  # on a disk: the folder for temporary files may be in memory
+    build.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=build) as folder:
         costs, resumption = measured(Path(folder)), resumed(Path(folder))
     head = ["in flight", "answer after", "calls", "ms per call, wall", "ms per call, CPU", "share of the run"]
     text = f"{machine()}, {processor()}. Prompts of 1,000 tokens, answers of 64; `synchronous=FULL`.\n\n"
