@@ -1,7 +1,12 @@
 """What users are told where a hosted model gives no answer: one error with cause, remedy and cost, no second try."""
 
+import json
 import logging
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +14,7 @@ import pytest
 from lmc.driver.run.result import Result
 from lmc.ir.errors import EngineError, InputError
 from tests.runtime.remote.faults import Fault, FaultProxy
-from tests.runtime.remote.hosted_runs import answer, hosted, target
+from tests.runtime.remote.hosted_runs import KEY_NAME, answer, hosted, target
 from tests.runtime.remote.providers.replies import Asked, End, Reply, hashed
 from tests.runtime.remote.simulator import KEY, Simulator
 
@@ -196,3 +201,55 @@ def test_usage_is_that_of_the_provider(end: End, api: str, stream: bool):
         assert found.usage.generated_tokens == arrival.answer.reply.output_tokens
         assert found.usage.reasoning_tokens == 7
         assert found.usage.calls == 1
+
+
+PROGRAM = """
+import lmc
+
+@lmc.jit
+def judge(s, question: str):
+    s.user(question)
+    with s.assistant():
+        s.gen("answer", max_tokens=60)
+"""
+RUN = ["run", "judge.py", "--input", "rows.jsonl", "--model", "hosted", "-o", "out.jsonl"]
+COMMANDS = [
+    ["compile", "judge.py", "--model", "hosted", "-o", "plan.json"],
+    [*RUN, "--profile-generate", "profile.json", "--timeline", "timeline.json"],
+    ["viz", "judge.py", "--model", "hosted", "--profile", "profile.json", "-o", "page.html"],
+]
+
+
+def test_keys_and_texts_are_in_no_file_of_a_run_but_its_output_and_journal(tmp_path: Path):
+    def fails(asked: Asked) -> Reply | str:
+        return Reply("so", "failed") if "fails" in asked.last else hashed(asked)
+
+    questions = [f"{PLANTED_TEXT} {more}" for more in ("one", "fails", "two")]
+    (tmp_path / "judge.py").write_text(PROGRAM)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"question": each}) + "\n" for each in questions))
+    code = "import sys; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
+    environment = {**os.environ, KEY_NAME: PLANTED_KEY, "PYTHONPATH": str(Path.cwd())}
+    with Simulator(fails, keys=[PLANTED_KEY]) as simulator:
+        settings = {"kind": "openai", "model": "gpt-4.1", "base_url": f"{simulator.url}/v1", "api_key_env": KEY_NAME}
+        lines = [
+            "[tool.lmc.targets.hosted]",
+            "attempts = 1",
+            *(f'{name} = "{text}"' for name, text in settings.items()),
+        ]
+        (tmp_path / "pyproject.toml").write_text("\n".join(lines))
+        ran = [
+            subprocess.run(
+                [sys.executable, "-c", code, *command], cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+            for command in COMMANDS
+        ]
+    assert [each.returncode for each in ran] == [0, 1, 0], [each.stderr for each in ran]
+    written = {each.name: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()}
+    assert {"plan.json", "profile.json", "timeline.json", "page.html", "out.jsonl", "out.jsonl.lmcj"} <= set(written)
+    printed = "".join(each.stdout + each.stderr for each in ran).encode()
+    assert b"had an error" in printed
+    with_text = {name for name, content in {**written, "printed": printed}.items() if PLANTED_TEXT.encode() in content}
+    with_key = {name for name, content in {**written, "printed": printed}.items() if PLANTED_KEY.encode() in content}
+    assert with_key == set()
+    assert with_text - {"out.jsonl.lmcj-wal"} <= {"rows.jsonl", "out.jsonl", "out.jsonl.lmcj"}
+    assert "rows.jsonl" in with_text
