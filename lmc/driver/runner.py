@@ -32,7 +32,7 @@ from lmc.driver.run.start import Arguments, BoundCall, Prepared, check_may_wait,
 from lmc.driver.run.stream import AsyncStream, Stream
 from lmc.driver.targets.cancelling import CancellableEngine, error_of
 from lmc.driver.targets.defaults import resolve_grammar_cache, resolve_target, target_of_run
-from lmc.driver.targets.hosted import needs_probe
+from lmc.driver.targets.hosted import is_unprobed, needs_probe
 from lmc.driver.targets.service import service
 from lmc.frontend.language.eager import EagerSession
 from lmc.frontend.program.arguments import bind
@@ -43,7 +43,7 @@ from lmc.ir.engine.hosts import CallScope, ProgramStopped, calling_in
 from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import InputError, RequestCancelledError
+from lmc.ir.errors import InputError, LoweringError, RequestCancelledError
 from lmc.ir.profile import Profile
 from lmc.ir.wording import with_count
 from lmc.runtime.journal.calls import JournaledCalls
@@ -85,10 +85,11 @@ class Runner:
         Raises an ``LmcError`` of the run that is known at compile time.
         """
         start = self._start(self.target())
-        if arguments is not None:
-            compiled = start.variant(bind(self._function, *arguments))[0]
-        else:
-            compiled = self._variants.latest = self._compile_for_annotations(start)
+        with _naming_probe(start.target):
+            if arguments is not None:
+                compiled = start.variant(bind(self._function, *arguments))[0]
+            else:
+                compiled = self._variants.latest = self._compile_for_annotations(start)
         if compiled.captured.refused is not None:
             raise compiled.captured.refused
         return compiled
@@ -99,7 +100,9 @@ class Runner:
 
     def place(self, arguments: Arguments) -> tuple[Plan, Mapping[str, Any]]:
         """The plan that runs arguments, and its inputs. Nothing is run, and no engine is loaded."""
-        compiled, inputs = self._start(self.target()).variant(bind(self._function, *arguments))
+        start = self._start(self.target())
+        with _naming_probe(start.target):
+            compiled, inputs = start.variant(bind(self._function, *arguments))
         return compiled.plan, inputs
 
     def run(self, arguments: Arguments) -> Result:
@@ -331,6 +334,17 @@ class _Windows:
             mark_row(self._journal, number, result)
         self.is_blocked = self.is_blocked or is_blocked(result)
         on_result(number, result)
+
+
+@contextmanager
+def _naming_probe(target: Target) -> Generator[None]:
+    """Name the probe in errors of lowering for a server that was not asked yet: it may have what is missing."""
+    try:
+        yield
+    except LoweringError as error:
+        if is_unprobed(target) and error.remedy is not None:
+            error.remedy += f"; or ask the server what it can do: lmc targets {target.spec}"
+        raise
 
 
 def _some(rows: T) -> T:

@@ -198,6 +198,11 @@ def needs_probe(target: Target) -> bool:
     return target.kind == "server" and target.remote is not None and target.remote.server is None
 
 
+def is_unprobed(target: Target) -> bool:
+    """Return True for a server whose capabilities are not known yet."""
+    return needs_probe(target) and target.path is not None and known_probe(target.path) is None
+
+
 def _choose(given: dict[str, Any], found: DatedProbe | None) -> None:
     """Set what the probe of a server tells: tokens are its contexts where it takes them and they are known here."""
     if found is None:

@@ -24,7 +24,7 @@ from lmc.driver.targets.defaults import resolve_target, target_of_run
 from lmc.driver.targets.hosted import hosted_target, known_target
 from lmc.driver.targets.probes import MOST_SERVERS, DatedProbe, known_probe, probe_again, probe_once
 from lmc.ir.engine.toy import toy_tokenizer
-from lmc.ir.errors import EngineError, InputError
+from lmc.ir.errors import EngineError, InputError, LoweringError
 from lmc.runtime.remote.probe import Probe, ServedModel, probe, served_model
 from tests.runtime.server.servers import Served, served
 
@@ -198,12 +198,18 @@ def test_compilation_opens_no_connection(scripted: Scripted):
         s.gen("a")
 
     Runner(plain, options).compile(((), {}))
+    with pytest.raises(LoweringError) as raised:
+        Runner(program, options).compile((("rain",), {}))
+    assert (raised.value.remedy or "").endswith(f"lmc targets server:{scripted.url}")
     lmc.remote(f"server:{scripted.url}", timeout=3)
     assert scripted.asked == []
     target_of_run(options)
     before = len(scripted.asked)
     assert before > 0
     Runner(plain, options).compile(((), {}))
+    with pytest.raises(LoweringError) as raised:
+        Runner(program, options).compile((("rain",), {}))
+    assert "lmc targets" not in (raised.value.remedy or "")
     assert len(scripted.asked) == before
 
 
