@@ -147,6 +147,7 @@ class RunJournal:
         self._queue: queue.SimpleQueue[_Step | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._guard = threading.Lock()  # of the thread, and of the end of the queue
 
     @classmethod
     def open(cls, path: str) -> RunJournal:
@@ -274,11 +275,12 @@ class RunJournal:
 
     def close(self) -> None:
         """Write what is queued, and close the file. Raises ``JournalError`` where that could not be written."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._thread is not None:
+        with self._guard:
+            if self._closed:
+                return
+            self._closed = True
             self._queue.put(None)
+        if self._thread is not None:
             self._thread.join()
         self._file.close()
         if self._error is not None:
@@ -295,10 +297,14 @@ class RunJournal:
                 raise
 
     def _put(self, step: _Step) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="lmc-journal", daemon=True)
-            self._thread.start()
-        self._queue.put(step)
+        with self._guard:
+            if not self._closed:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._work, name="lmc-journal", daemon=True)
+                    self._thread.start()
+                self._queue.put(step)
+                return
+        step.fail(JournalError(f"the journal {self.shown} is closed: its run is over", remedy="resume the run"))
 
     def _work(self) -> None:
         is_over = False

@@ -6,8 +6,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,24 @@ def test_a_journal_is_used_by_one_run_at_a_time(tmp_path: Path):
     assert summarize(str(tmp_path / "j")).requests.finished == 1, "others may read it"
     journal.close()
     RunJournal.open(str(tmp_path / "j")).close()
+
+
+def test_what_comes_after_the_end_of_a_run_waits_for_nothing(tmp_path: Path):
+    journal = begun(tmp_path / "j")
+    ask(journal, 1)[0].result()
+    journal.close()
+    assert isinstance(ask(journal, 1)[0].exception(), JournalError)
+    journal.row(0, "row", failed=False)
+    journal.close()
+
+
+def test_a_journal_has_one_thread_however_many_begin_to_use_it(tmp_path: Path):
+    with begun(tmp_path / "j") as journal:
+        engine = JournaledEngine(CountingEngine(), journal)
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda number: engine.submit(request(number)).future.result(), range(64)))
+        assert len(answers) == 64
+        assert sum(thread.name == "lmc-journal" and thread.is_alive() for thread in threading.enumerate()) == 1
 
 
 def test_a_file_in_which_no_run_began_is_removed(tmp_path: Path):
