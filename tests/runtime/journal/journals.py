@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -68,6 +69,18 @@ def resumed(path: Path, resumption: Resumption | None = None) -> RunJournal:
     else:
         journal.resume(resumption or Resumption())
     return journal
+
+
+def ended_calls(path: Path) -> list[str]:
+    """The names of the tools whose calls have an end in a journal, one for each call."""
+    if not entries(path):
+        return []
+    database = sqlite3.connect(path)
+    try:
+        found = database.execute("SELECT request FROM entries WHERE kind = 'call' AND state != 0").fetchall()
+    finally:
+        database.close()
+    return [json.loads(request)["name"] for (request,) in found]
 
 
 def entries(path: Path) -> list[tuple[str, int, str, int, int]]:
