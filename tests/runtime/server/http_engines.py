@@ -261,7 +261,7 @@ def common(request: Request) -> dict[str, Any]:
     return {
         "stop": list(sampling.stop),
         "stop_token_ids": list(sampling.stop_token_ids),
-        "temperature": sampling.temperature,
+        "temperature": sampling.temperature or 0.0,
         "top_p": sampling.top_p,
         "top_k": sampling.top_k or -1,
         "min_p": sampling.min_p,
