@@ -1,4 +1,4 @@
-"""What a server is and can do, found by three small requests.
+"""The kind and the capabilities of a server, found by a few small requests.
 
 The HTTP library loads with the first of them, so that ``Probe`` is a cheap import.
 """
@@ -29,7 +29,7 @@ _IDS = (1, 2, 3)
 """A prompt: every vocabulary has them."""
 _SAMPLE = "The quick brown fox jumps 1234 times; then it rests."
 _FEWEST = 5
-"""Tokens of the sample with equal texts, so that a folder that nobody has chosen counts."""
+"""Tokens of the sample with equal texts, so that a folder counts that the server has named, not the user."""
 _REFUSED = (401, 403)
 
 
