@@ -46,11 +46,11 @@ def _check_needs(module: Module, target: Target) -> None:
     block, symbols = module.main.body, {entry.name: entry for entry in module.constraints}
     ends = open_turns(block)
     for op in walk((block,)):
-        if isinstance(op, SamplingOp | SelectOp):
+        if isinstance(op, SamplingOp | SelectOp) and op.billable:
             # The first turn in an order that is always the same: there may be one for each way through the program.
             for turn in sorted(ends.get(op.context, ()), key=repr) or (OpenTurn(is_chat=True),):
                 check_op(op, turn, target.capabilities, target.spec)
-            if isinstance(op, SamplingOp) and op.constraint is not None:
+            if isinstance(op, SamplingOp) and op.billable and op.constraint is not None:
                 _check_form(op, symbols[op.constraint], target)
 
 

@@ -191,3 +191,24 @@ def test_the_documentation_of_remote_names_all_settings():
     for name in SETTINGS:
         assert f"``{name}``" in (remote.__doc__ or "")
     assert json.dumps(remote("openai:gpt-5.6", timeout=3).settings) == '{"timeout": 3}'
+
+
+def test_a_key_in_place_of_the_name_of_its_variable_is_not_shown():
+    with pytest.raises(InputError, match="api_key_env is no name") as caught:
+        remote("openai:gpt-5.6", api_key_env="sk-proj-123")
+    assert "sk-proj" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["http://user:pw@127.0.0.1:1", "http://127.0.0.1:1?api_key=pw"])
+def test_an_address_holds_no_secret(address: str):
+    for make in (lambda: remote(f"server:{address}"), lambda: remote("openai:gpt-5.6", base_url=address)):
+        with pytest.raises(InputError, match="holds a password, or parameters"):
+            make()
+
+
+def test_text_has_no_scores_and_no_tokens():
+    found = hosted_target(
+        "server:http://127.0.0.1:1", {"server": "vllm", "api": "completions", "capabilities": {"contexts": "text"}}
+    ).capabilities
+    assert (found.scores, found.logprobs) == (False, -1)
+    assert not {"logit_bias", "stop_token_ids"} & found.parameters

@@ -32,6 +32,7 @@ SETTINGS = tuple(each.name for each in fields(RemoteSettings))
 """The settings of ``lmc.remote`` and of ``[tool.lmc.targets.NAME]``."""
 _SECRET = ("api_key", "key", "token", "password", "secret")
 _NAMES_SHOWN = 3
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 OTHER_SERVER = "other"
 NOTHING = "none"
@@ -187,6 +188,9 @@ def known_target(spec: str, settings: Mapping[str, Any], own: str = "settings of
     entries.update({name: (value, DataSource(None, own)) for name, value in overrides.items()})
     found = checked_capabilities({name: value for name, (value, _) in entries.items()}, f"models/{kind}.toml")
     sources = {name: source for name, (_, source) in entries.items()}
+    if found.contexts != "tokens":  # these parameters and scores name tokens
+        lacking = {"logit_bias", "stop_token_ids"} & found.parameters
+        found = replace(found, scores=False, logprobs=-1, parameters=found.parameters - lacking)
     if found.contexts == "messages" and found.continuation == "none" and chosen.continuation == "turns":
         found = replace(found, continuation="turns")
         sources["continuation"] = DataSource(None, f'{own}: continuation = "turns"')
@@ -259,6 +263,18 @@ def _checked_settings(spec: str, given: Mapping[str, Any]) -> RemoteSettings:
         value = given.get(name)
         if value is not None and (type(value) is not int or value < 1):
             raise InputError(f"{spec}: {name} is {value!r}", remedy="give a whole number from 1 on")
+    if type(given.get("reasoning_tokens", 0)) is not int or given.get("reasoning_tokens", 0) < 0:
+        raise InputError(
+            f"{spec}: reasoning_tokens is {given['reasoning_tokens']!r}", remedy="give a whole number from 0 on"
+        )
+    variable = given.get("api_key_env")
+    if variable is not None and not (isinstance(variable, str) and _VARIABLE.fullmatch(variable)):
+        raise InputError(  # it may be a key: it is not shown
+            f"{spec}: api_key_env is no name of an environment variable",
+            remedy='set the key in the environment, and name the variable: api_key_env = "MY_KEY"',
+        )
+    if given.get("base_url") is not None:
+        _check_address(str(given["base_url"]))
     for name in ("first_token_timeout", "idle_timeout", "timeout"):
         value = given.get(name)
         if value is not None and (type(value) not in (int, float) or not value > 0):
@@ -286,9 +302,9 @@ def _check_address(rest: str) -> None:
         parts, is_good = None, False
     if parts is None or not is_good:
         raise InputError(f"{rest!r} is no address of a server", remedy="write server:http://HOST:PORT[#MODEL]")
-    if parts.username or parts.password:
+    if parts.username or parts.password or parts.query:
         raise InputError(
-            "the address of a server holds a password",
+            "the address of a server holds a password, or parameters that may hold one",
             remedy="set it in the environment, and name the variable: api_key_env",
         )
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 import pydantic
 
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import LmcError
+from lmc.ir.errors import EngineError
 from lmc.runtime.remote.probe import MOST_CHARACTERS, Probe, probe, served_model
 from lmc.toolchain import ForeignFolderError, own_folder, user_cache
 
@@ -39,10 +39,11 @@ class DatedProbe:
 
 
 class _Checked:
-    """The servers that this process has asked."""
+    """The servers that this process has asked, and the tokenizers that it has compared with theirs."""
 
     def __init__(self) -> None:
         self.found: dict[str, DatedProbe] = {}
+        self.tokenizers: dict[str, set[str | None]] = {}
         self.lock = RLock()
 
 
@@ -74,15 +75,18 @@ def probe_once(target: Target) -> None:
     assert target.path is not None
     assert target.remote is not None
     with _CHECKED.lock:
-        if target.path in _CHECKED.found:
+        known, named = known_probe(target.path), target.remote.tokenizer
+        if target.path in _CHECKED.found and named in _CHECKED.tokenizers.get(target.path, ()):
             return
-        known = known_probe(target.path)
+        if named is not None and known is not None and named != known.probe.tokenizer:
+            known = None  # it is compared with the server's texts anew
         try:
             if known is None or served_model(target) != known.probe.model:
                 probe_again(target)
             else:
                 _CHECKED.found[target.path] = known
-        except LmcError:
+            _CHECKED.tokenizers.setdefault(target.path, set()).add(named)
+        except EngineError:  # it can't be reached; anything else it says is an error of the target
             if known is None and target.remote.fallback is None:
                 raise
 
@@ -90,6 +94,7 @@ def probe_once(target: Target) -> None:
 def forget_probes() -> None:
     """Forget the servers that this process has asked; the file stays."""
     _CHECKED.found.clear()
+    _CHECKED.tokenizers.clear()
 
 
 def _file() -> Path | None:

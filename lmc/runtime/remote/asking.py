@@ -34,6 +34,11 @@ class RemoteService:
     tokenizer: Tokenizer
     is_server: bool = False
 
+    @property
+    def needs_key(self) -> bool:
+        """True if the key is one, and not the placeholder that the SDKs want."""
+        return self.settings.api_key_env is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:

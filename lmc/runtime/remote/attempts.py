@@ -12,8 +12,6 @@ from lmc.runtime.remote.failures import AttemptError
 
 T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
-_LONGEST_WAIT = 120.0
-"""Seconds: a provider that asks for more is not waited for."""
 
 
 async def attempts(ask: Callable[[], Awaitable[T]], most: int, hold: Callable[[float], None], failed: list[Usage]) -> T:
@@ -36,7 +34,7 @@ async def attempts(ask: Callable[[], Awaitable[T]], most: int, hold: Callable[[f
                 return await ask()
             except AttemptError as failure:
                 failed.append(failure.usage)
-                if failure.again and failure.after is not None and failure.after <= _LONGEST_WAIT:
+                if failure.again and failure.after is not None:
                     hold(failure.after)
                 raise
     raise AssertionError("the last attempt returns or raises")
@@ -48,4 +46,4 @@ def _pause_after(error: Exception) -> bool | float:
         return False
     if error.after is None:
         return True
-    return False if error.after > _LONGEST_WAIT else error.after + 0.05
+    return error.after + 0.05

@@ -32,6 +32,7 @@ from lmc.ir.errors import (
     EngineClosedError,
     EngineError,
     InputError,
+    LmcError,
     RequestCancelledError,
     RequestTimeoutError,
 )
@@ -150,16 +151,10 @@ class RemoteEngine:
         except (ConstraintError, EngineError, InputError) as error:
             return _failed(self._loop, error)
 
-        async def fall_back(engine: Engine) -> Generation:
-            return await asyncio.wrap_future(engine.submit(request, on_delta).future)
-
-        return self._send(lambda: self._generate(asked, on_delta), fall_back)
+        return self._send(lambda: self._generate(asked, on_delta), lambda engine: engine.submit(request, on_delta))
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
-        async def fall_back(engine: Engine) -> Score:
-            return await asyncio.wrap_future(engine.score(request).future)
-
-        return self._send(lambda: self._score(request), fall_back)
+        return self._send(lambda: self._score(request), lambda engine: engine.score(request))
 
     def close(self) -> None:
         """Cancel what is under way, and close the connections."""
@@ -179,7 +174,7 @@ class RemoteEngine:
         if self._fallback is not None:
             self._fallback.close()
 
-    def _send(self, ask: Callable[[], Coroutine[Any, Any, T]], fall_back: Callable[[Engine], Any]) -> Handle[T]:
+    def _send(self, ask: Callable[[], Coroutine[Any, Any, T]], fall_back: Callable[[Engine], Handle[Any]]) -> Handle[T]:
         sent: _Sent[T] = _Sent(self._loop)
         if self._closed:
             return _failed(self._loop, EngineClosedError(f"the connection to {self._spec} was closed"))
@@ -192,9 +187,9 @@ class RemoteEngine:
                 try:
                     answer = await ask()
                 except AttemptError as failure:
-                    if self._make_fallback is None or not isinstance(failure.error, EngineError):
+                    if self._make_fallback is None or isinstance(failure.error, RequestTimeoutError):
                         raise
-                    answer = await fall_back(self._second())
+                    answer = await self._from_fallback(fall_back, failure)
                 sent.future.set_result(answer)
             except AttemptError as failure:
                 failure.error.usage = failure.usage
@@ -208,6 +203,22 @@ class RemoteEngine:
         self._loop.start(work())
         return sent
 
+    async def _from_fallback(self, ask: Callable[[Engine], Handle[Any]], failure: AttemptError) -> Any:
+        """Return the answer of the fallback, with the cost of the failed attempts. Raises ``failure`` without one."""
+        try:
+            handle = ask(self._second())
+        except LmcError as error:  # it can't be made: the user has to know why this target failed
+            failure.error.add_note(f"the fallback can't be asked: {error}")
+            raise failure from error
+        try:
+            answer = await asyncio.wrap_future(handle.future)
+        except LmcError as error:
+            error.usage = failure.usage + (error.usage or Usage())
+            raise
+        finally:
+            handle.cancel()
+        return replace(answer, failed=(failure.usage, *answer.failed)) if isinstance(answer, Generation) else answer
+
     def _second(self) -> Engine:
         if self._fallback is None:
             assert self._make_fallback is not None
@@ -218,14 +229,16 @@ class RemoteEngine:
         """Return what is sent for a request. Raises ``ConstraintError`` for a constraint that the provider lacks."""
         capabilities, sampling = self._capabilities, request.sampling
         conversation = None if capabilities.contexts == "tokens" else conversation_of(request.prompt)
-        stops = sampling.stop if len(sampling.stop) <= capabilities.stops else ()
+        form = self._form(request)
+        # The JSON around a constrained output is not the text that stops are looked for in.
+        stops = sampling.stop if form is None and len(sampling.stop) <= capabilities.stops else ()
         if not capabilities.blank_stops:
             stops = tuple(each for each in stops if each.strip())
         return Asked(
             request,
             conversation,
             stops,
-            self._form(request),
+            form,
             sampling.max_tokens + self._settings.reasoning_tokens,
             self._settings.timeout if request.timeout is None else min(request.timeout, self._settings.timeout),
         )
@@ -275,7 +288,7 @@ class RemoteEngine:
             raise EngineError(f"{self._spec} gives no log-probabilities of texts", remedy="leave out the method")
         failed: list[Usage] = []
         deadline = None if request.timeout is None else time.monotonic() + request.timeout
-        planned = len(request.prompt) + sum(map(len, request.continuations))
+        planned = sum(len(request.prompt) + len(each) for each in request.continuations)  # each is a prompt of its own
 
         async def once() -> Score:
             async with self._opened().place(planned, _most_bytes(planned)):
@@ -321,7 +334,7 @@ class RemoteEngine:
             raise too_slow(self._spec, "whole answer", asked.timeout) from None
 
     def _streams(self, asked: Asked, on_delta: OnDelta | None) -> bool:
-        cuts = asked.stops != asked.request.sampling.stop
+        cuts = asked.form is None and asked.stops != asked.request.sampling.stop
         settings = self._settings
         return cuts or on_delta is not None or bool(settings.first_token_timeout or settings.idle_timeout)
 
@@ -381,11 +394,12 @@ class _Reader:
 
     def text(self, added: str) -> bool:
         """Take new text of a stream; False once a stop is met."""
+        if self._asked.form is not None:
+            return True
         self._text += added
         stop = self._stop(self._text)
-        if self._asked.form is None:
-            end = len(self._text) - self._held_back() if stop is None else stop[0]
-            self._shown.show(self._text[:end])
+        end = len(self._text) - self._held_back() if stop is None else stop[0]
+        self._shown.show(self._text[:end])
         return stop is None
 
     def generation(self, reply: Reply) -> Generation:
@@ -396,8 +410,8 @@ class _Reader:
             try:
                 text = self._asked.form.output(text)
             except (ValueError, RecursionError) as error:
-                raise malformed("the model", f"an output that is no JSON of its schema: {error}") from None
-        stop = self._stop(text)
+                raise malformed("the model", f"an output that is no JSON of its schema: {error}", cost) from None
+        stop = self._stop(text) if self._asked.form is None or end == "eos" else None
         if stop is not None:
             (at, matched), end = stop, "stop"
             text = text[:at]

@@ -8,7 +8,10 @@ from lmc.ir.usage import Usage
 OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Status codes after which another attempt may succeed."""
 _SHOWN = 2000
-_EXHAUSTED = ("insufficient_quota", "billing", "credit balance", "quota exceeded")
+_EXHAUSTED = ("insufficient_quota", "billing_error", "credit balance is too low")
+"""Codes and words of providers; others that speak of quotas and billing mean the limit of a minute."""
+_LONGEST_WAIT = 120.0
+"""Seconds: a provider that asks for more is not waited for."""
 
 
 class QuotaError(EngineError):
@@ -37,7 +40,8 @@ class AttemptError(Exception):
 def of_status(status: int, text: str, service: str, *, after: float | None = None, near: str = "") -> AttemptError:
     """Return the failure of an answer with an error status; ``text`` is what the provider says."""
     said = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    if status == 402 or (400 <= status < 500 and any(mark in said.lower() for mark in _EXHAUSTED)):
+    is_far = status == 429 and after is not None and after > _LONGEST_WAIT
+    if status == 402 or is_far or (400 <= status < 500 and any(mark in said.lower() for mark in _EXHAUSTED)):
         return AttemptError(
             QuotaError(
                 f"the quota of {service} is exhausted: {said}",
@@ -48,7 +52,7 @@ def of_status(status: int, text: str, service: str, *, after: float | None = Non
     if status in OVERLOADED:
         remedy = "try again later, lower requests_per_minute, or set a fallback for the target"
         return AttemptError(EngineError(f"{service} answers {status}: {said}", remedy=remedy), again=True, after=after)
-    if status in (401, 403):
+    if status == 401:
         remedy = "set the environment variable of the key (api_key_env) to a key that may use the model"
         return AttemptError(QuotaError(f"{service} refuses the key: {said}", remedy=remedy), again=False)
     if status == 404:

@@ -13,7 +13,7 @@ from tests.examples.test_examples import facts
 from tests.runtime.server.http_engines import HttpEngine, recorded_sources
 from tests.runtime.server.servers import FULL, Served
 
-QUICK = ("extract", "judge", "labels", "chat", "tree_of_thought")
+QUICK = ("extract",)
 """Examples that run on the built-in model in make test; make test-full runs all."""
 TARGETS = {"toy": Target("toy"), "builtin": Target("builtin", kv_tokens=8_000, deterministic=True)}
 CASES = [(name, target) for name in EXAMPLES for target in TARGETS if target == "toy" or FULL or name in QUICK]

@@ -9,7 +9,7 @@ import anthropic
 from lmc.ir.engine.protocol import Score, ScoreRequest
 from lmc.ir.errors import EngineError
 from lmc.ir.usage import Usage
-from lmc.runtime.remote.asking import Asked, End, OnText, RemoteService, Reply
+from lmc.runtime.remote.asking import BYTES_PER_TOKEN, Asked, End, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import AttemptError, malformed, refused_text
 from lmc.runtime.remote.protocols.connections import http_options
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model, kind_of
@@ -70,9 +70,9 @@ class MessagesProtocol:
             body["output_config"] = {"format": {"type": "json_schema", "schema": asked.form.schema}}
         extra = {
             name: value
-            for name in ("temperature", "top_p", "top_k")
+            for name, default in (("temperature", None), ("top_p", 1.0), ("top_k", 0))
             if name in self._service.capabilities.parameters
-            and (value := getattr(asked.request.sampling, name)) is not None
+            and (value := getattr(asked.request.sampling, name)) != default
         }
         if extra:
             body["extra_body"] = extra  # parameters that this version of the SDK does not have
@@ -92,7 +92,7 @@ class MessagesProtocol:
                     kinds.append(event.content_block.type)
                 elif kind == "content_block_delta" and event.delta.type == "text_delta":
                     if not on_text(text.add(event.delta.text)):
-                        return Reply(str(text), "stop", usage)
+                        return Reply(str(text), "stop", _estimated(usage, str(text)))
                 elif kind == "message_delta":
                     reason, stop = event.delta.stop_reason, event.delta.stop_sequence
                     usage = _with_output(usage, event.usage)
@@ -138,6 +138,12 @@ def _usage(found: Any) -> Usage:
     details = getattr(found, "output_tokens_details", None)
     reasoning = (getattr(details, "thinking_tokens", 0) or 0) if details is not None else 0
     return Usage(found.input_tokens + cached + written, cached, found.output_tokens, 1, written, reasoning)
+
+
+def _estimated(usage: Usage, text: str) -> Usage:
+    """Return the usage of a stream that is left: its output is not told then."""
+    output = -(-len(text.encode()) // BYTES_PER_TOKEN)
+    return Usage(usage.prompt_tokens, usage.cached_tokens, output, 1, usage.cache_written_tokens)
 
 
 def _with_output(usage: Usage, found: Any) -> Usage:

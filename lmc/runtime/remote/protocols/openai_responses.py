@@ -42,7 +42,7 @@ class ResponsesProtocol:
                     elif kind in ("response.completed", "response.incomplete", "response.failed"):
                         final = event.response
                     elif kind == "error":
-                        raise of_status(500, event.message, self._service.model)
+                        raise _failure(event, self._service.model, None)
             if final is None:
                 raise malformed(self._service.model, "a stream that ends before its end")
             return self._reply(final)
@@ -73,9 +73,7 @@ class ResponsesProtocol:
         usage = _usage(answer.usage)
         check_model(answer.model, self._service, usage)
         if answer.status == "failed":
-            said = answer.error.message if answer.error is not None else "it does not say why"
-            kind = answer.error.code if answer.error is not None else None
-            raise of_status(429 if kind == "rate_limit_exceeded" else 500, said, name)
+            raise _failure(answer.error, name, usage)
         pieces: list[str] = []
         for item in answer.output:
             if item.type in ("function_call", "custom_tool_call"):
@@ -105,6 +103,17 @@ class ResponsesProtocol:
                 usage,
             )
         return Reply(text, "length", usage)
+
+
+def _failure(error: Any, name: str, usage: Usage | None) -> AttemptError:
+    """Return the failure of a response, by its code: what is wrong with the request is not sent again."""
+    if error is None:
+        return of_status(500, "it does not say why", name)
+    code = str(error.code or "")
+    status = 429 if "rate_limit" in code or "quota" in code else 500 if code in ("", "server_error") else 400
+    failure = of_status(status, f"{error.message} ({code})", name)
+    failure.usage = usage or failure.usage
+    return failure
 
 
 def _usage(found: Any) -> Usage:

@@ -17,9 +17,14 @@ MOST_CHARACTERS = 16 << 20
 
 
 def check_model(served: Any, service: RemoteService, usage: Usage | None = None) -> None:
-    """Raise ``AttemptError`` for an answer of another model. An alias is a part of the name that is served."""
+    """Raise ``AttemptError`` for an answer of another model.
+
+    An alias is the beginning of the name that is served, before a date. What servers call their models is their own.
+    """
     asked = service.model
-    if asked and isinstance(served, str) and asked not in served and served not in asked:
+    if not asked or service.is_server or not isinstance(served, str):
+        return
+    if not (served == asked or (served.startswith(f"{asked}-") and served[len(asked) + 1 :][:1].isdigit())):
         raise malformed(asked, f"an answer of {served!r:.200}", usage)
 
 

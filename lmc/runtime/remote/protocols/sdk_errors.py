@@ -52,7 +52,8 @@ def _said(error: Any, service: RemoteService) -> str:
             body = inner.get("message", body) if isinstance(inner, Mapping) else inner
     text = body if isinstance(body, str) else error.message
     code = getattr(error, "code", None)
-    text = text.replace(service.api_key, "…")
+    if service.needs_key:
+        text = text.replace(service.api_key, "…")
     return f"{text} ({code})" if code and code not in text else text
 
 
