@@ -1,4 +1,4 @@
-"""What a journal costs: milliseconds per call and share of a run, by requests in flight; resuming a finished run.
+"""The cost of a journal: milliseconds per call and share of a run, by requests in flight; resuming a finished run.
 
 python benchmarks/journal.py [--write]
 """

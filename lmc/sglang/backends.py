@@ -147,7 +147,7 @@ def Anthropic(model_name: str, api_key: str | None = None) -> Backend:  # noqa: 
 def _refuse_key(api_key: str | None) -> None:
     if api_key is not None:
         raise InputError(
-            "a key stands in the program",
+            "the program contains a key",
             remedy="take it out, and set OPENAI_API_KEY or ANTHROPIC_API_KEY in the environment; for a server that "
             'needs one, name its variable: sgl.Backend(lmc.remote("server:URL", api_key_env="…"))',
             location=user_location(),

@@ -88,7 +88,7 @@ def grade(s, number: int):
 
 
 def sent_by(name: str) -> Counter[tuple[int, str, int]]:
-    """How often each request reached the engine."""
+    """Return the number of times that each request reached the engine."""
     found: Counter[tuple[int, str, int]] = Counter()
     for line in Path(name).read_text().splitlines():
         row, op, number = line.split(" ")

@@ -117,10 +117,10 @@ def test_a_server_of_the_project_has_an_address_and_perhaps_a_model():
 def test_a_key_in_a_file_is_refused_and_not_repeated(tmp_path: Path, name: str):
     with pytest.raises(InputError) as raised:
         _defined(tmp_path, f'{name} = "sk-very-private"')
-    assert "stands in a file or in the program" in str(raised.value)
+    assert "is written in a file or in the program" in str(raised.value)
     assert "api_key_env" in (raised.value.remedy or "")
     assert "sk-very-private" not in f"{raised.value}{raised.value.remedy}"
-    with pytest.raises(InputError, match="stands in a file or in the program"):
+    with pytest.raises(InputError, match="is written in a file or in the program"):
         remote("openai:gpt-5.6", **{name: "sk-very-private"})
 
 

@@ -255,7 +255,7 @@ def _checked_settings(spec: str, given: Mapping[str, Any]) -> RemoteSettings:
         if name not in SETTINGS:
             if any(secret in name.lower() for secret in _SECRET):
                 raise InputError(
-                    f"{spec}: {name} stands in a file or in the program",
+                    f"{spec}: {name} is written in a file or in the program",
                     remedy='take it out, set it in the environment, and name the variable: api_key_env = "MY_KEY"',
                 )
             raise InputError(f"{spec}: a target has no setting {name!r}", remedy=_near(name, SETTINGS))

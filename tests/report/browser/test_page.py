@@ -876,7 +876,7 @@ def test_no_group_is_called_one_op(show: Show, tmp_path: Path) -> None:
 
 
 def test_the_drawing_goes_in_slices(show: Show, tmp_path: Path) -> None:
-    """What stays as it is is left alone, the last position of the slider wins, and all is drawn as if at once."""
+    """Unchanged elements are not drawn again, and the graph shows the last position of the slider in the end."""
     view = chain(200, tmp_path)
     page = show(view)
     page.evaluate(UNFOLD)

@@ -24,7 +24,7 @@ from tests.runtime.remote.wire import Exchange, LoopbackServer, Request, encoded
 
 
 class Fault(Enum):
-    """What breaks. Faults of the first group never reach the server; the others happen to its answer."""
+    """Kinds of faults. Those of the first group never reach the server; the others happen to its answer."""
 
     RATE_LIMIT = "429"
     RATE_LIMIT_WITH_DELAY = "429 with Retry-After"

@@ -1,4 +1,4 @@
-"""What the APIs of the simulator have in common: an answer with its usage, a refusal, and the form of an API."""
+"""The common parts of the APIs of the simulator: an answer with its usage, a refusal, the form of an API."""
 
 from __future__ import annotations
 

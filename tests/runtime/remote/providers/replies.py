@@ -1,4 +1,4 @@
-"""What a simulated model answers: a function from a request to a text, an end and the reasoning before it."""
+"""Answers of a simulated model: functions from a request to a text, an end and the reasoning before it."""
 
 from __future__ import annotations
 
