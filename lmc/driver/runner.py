@@ -219,8 +219,9 @@ class Runner:
             return
         with open_journal() as journal:
             windows = _Windows(start, None, None, journal, marks_rows=True)
-            yield LazyBatch(WindowedRun(start.home, None, windows))
-            if not windows.is_blocked:
+            lazy = LazyBatch(WindowedRun(start.home, None, windows))
+            yield lazy
+            if not windows.is_blocked and lazy.ended is None:
                 journal.finish()
 
     async def _ask_server(self) -> None:

@@ -31,7 +31,8 @@ class LmcError(Exception):
     what the engine computed for a request that failed with this error; None if no request did, or none was begun.
     ``timing`` are its times, where the engine measures them.
     ``ends_run``: no handler of the program catches it (``cf.try``), because the run itself is over. ``ends_batch``: the
-    other rows of a batch end with it, and none of them is finished by it: a later run may go on (``--resume``).
+    other rows of a batch end with it, and none of them is finished by it: a later run may go on (``--resume``). An
+    engine's error is the result of all of those rows in Python; any other is raised.
     """
 
     usage: Usage | None = None

@@ -60,6 +60,7 @@ async def execute(
     compile: Compile | None = None,
     limits: Limits | None = None,
     on_event: OnEvent | None = None,
+    on_stopped: OnResult | None = None,
     journal: RunJournal | None = None,
 ) -> None:
     """Run ``jobs``; ``on_result`` gets each one's number and result as soon as it is there, in the loop's thread.
@@ -68,7 +69,15 @@ async def execute(
     bound. Cancelling cancels every request.
     """
     execution = Execution(
-        function, engine, on_result, seed=seed, compile=compile, limits=limits, on_event=on_event, journal=journal
+        function,
+        engine,
+        on_result,
+        seed=seed,
+        compile=compile,
+        limits=limits,
+        on_event=on_event,
+        on_stopped=on_stopped,
+        journal=journal,
     )
     try:
         await execution.run(jobs)

@@ -1,5 +1,6 @@
 """What users are told where a hosted model gives no answer: one error with cause, remedy and cost, no second try."""
 
+import asyncio
 import json
 import logging
 import os
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 
+import lmc
 from lmc.driver.run.result import Result
 from lmc.ir.errors import EngineError, InputError
 from tests.runtime.remote.faults import Fault, FaultProxy
-from tests.runtime.remote.hosted_runs import KEY_NAME, answer, hosted, target
+from tests.runtime.remote.hosted_runs import KEY_NAME, answer, discussion, hosted, target
 from tests.runtime.remote.providers.replies import Asked, End, Reply, hashed
 from tests.runtime.remote.simulator import KEY, Simulator
 
@@ -95,16 +97,32 @@ def test_a_400_is_not_retried_and_its_text_is_shown(api: str):
         assert sum(each.status == 400 for each in simulator.arrivals) == 1
 
 
-@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-def test_an_exhausted_quota_stops_the_run(api: str):
-    concurrency, paid, count = 4, 10, 200
+FORMS = ["list", "generator", "async list", "async generator"]
+
+
+def batched(program: lmc.Program, given: list[dict[str, Any]], form: str) -> list[Result[Any]]:
+    """Run a batch in one of its forms."""
+    what = (row for row in given) if form.endswith("generator") else given
+    return asyncio.run(program.abatch(what)) if form.startswith("async") else program.batch(what)
+
+
+@pytest.mark.parametrize(
+    ("api", "form"), [("chat", form) for form in FORMS] + [("responses", "list"), ("messages", "list")]
+)
+def test_an_exhausted_quota_stops_the_run_and_keeps_finished_rows(api: str, form: str):
+    concurrency, paid, count = 4, 10, 2000
     with hosted(), Simulator(quota=paid) as simulator:
         program = answer.on(target(simulator.url, api, concurrency=concurrency))
-        with pytest.raises(EngineError, match="quota") as caught:
-            program.batch(rows(count))
-        assert caught.value.remedy
-        # What was under way when the first one was refused, and nothing behind it.
+        found = batched(program, rows(count), form)
+        assert len(found) == count
+        kept = [each for each in found if each.error is None]
+        errors = [each.error for each in found if each.error is not None]
         assert sum(each.finished for each in simulator.arrivals) == paid
+        # One that was under way when another one was refused is cancelled; what it had cost is counted.
+        assert paid - concurrency < len(kept) <= paid
+        assert all(each.value and each.usage.calls == 1 for each in kept)
+        assert all(isinstance(each, EngineError) and "quota" in str(each) and each.remedy for each in errors)
+        # What was under way when the first one was refused, and nothing behind it.
         assert len(simulator.arrivals) <= paid + concurrency
         # Another run asks again.
         time.sleep(1.1)
@@ -112,11 +130,26 @@ def test_an_exhausted_quota_stops_the_run(api: str):
         assert [each.error for each in program.batch(rows(5))] == [None] * 5
 
 
+def test_rows_that_the_quota_stops_keep_what_they_cost():
+    with hosted(), Simulator(quota=3) as simulator:
+        for given in (rows(1), (row for row in rows(1))):
+            [found] = discussion.on(target(simulator.url, "chat")).batch(given)
+            assert isinstance(found.error, EngineError)
+            finished = [each.answer for each in simulator.arrivals if each.answer]
+            assert found.usage.generated_tokens == sum(each.reply.output_tokens for each in finished) > 0
+            with pytest.raises(EngineError, match="quota"):
+                discussion.on(target(simulator.url, "chat")).run("What?")
+            simulator.arrivals.clear()
+            simulator.quota = 3
+            time.sleep(1.1)
+
+
 @pytest.mark.parametrize("api", ["chat", "messages"])
 def test_an_unknown_model_is_one_error(api: str):
     with hosted(), Simulator(models=[]) as simulator:
-        with pytest.raises(EngineError, match=r"gpt-4\.1|claude-haiku-4-5"):
-            answer.on(target(simulator.url, api, concurrency=2)).batch(rows(50))
+        found = answer.on(target(simulator.url, api, concurrency=2)).batch(rows(50))
+        [said] = {str(each.error) for each in found}
+        assert "gpt-4.1" in said or "claude-haiku-4-5" in said
         assert len(simulator.arrivals) <= 2
 
 
@@ -169,7 +202,7 @@ def test_keys_and_texts_are_in_no_error_and_no_log(api: str, caplog: pytest.LogC
     questions = [{"question": f"{PLANTED_TEXT} {more}"} for more in ("one", "fails", "two")]
     with hosted(key=PLANTED_KEY), Simulator(fails, echoes_keys=True) as simulator:
         with pytest.raises(EngineError, match="refuses the key") as wrong:
-            answer.on(target(simulator.url, api)).batch(questions)
+            answer.on(target(simulator.url, api)).run(**questions[0])
         time.sleep(1.1)
         simulator.keys.add(PLANTED_KEY)
         found = answer.on(target(simulator.url, api, attempts=2)).batch(questions)
