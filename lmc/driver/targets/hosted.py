@@ -95,8 +95,8 @@ class ModelFile:
         return model in self.names or _DATE.sub("", model) in self.names
 
     def near(self, model: str) -> list[str]:
-        """Return known models with a name like ``model``."""
-        return difflib.get_close_matches(model, self.names, n=_NAMES_SHOWN)
+        """Return other known models with a name like ``model``."""
+        return difflib.get_close_matches(model, [name for name in self.names if name != model], n=_NAMES_SHOWN)
 
 
 @lru_cache

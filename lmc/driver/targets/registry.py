@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from lmc import builtin_model
-from lmc.driver.targets.hosted import hosted_target
+from lmc.driver.targets.hosted import hosted_target, model_file
 from lmc.driver.targets.hub import model_snapshot
 from lmc.driver.targets.openmp import let_threads_sleep
 from lmc.ir.engine.protocol import Engine
@@ -131,7 +131,10 @@ def _remote_engine(target: Target) -> Engine:
 
     second = None if target.remote is None else target.remote.fallback
     return RemoteEngine(
-        target, _remote_tokenizer(target), None if second is None else lambda: make_engine(_fallback(target, second))
+        target,
+        _remote_tokenizer(target),
+        None if second is None else lambda: make_engine(_fallback(target, second)),
+        () if target.kind == "server" else model_file(target.kind).near(target.path or ""),
     )
 
 

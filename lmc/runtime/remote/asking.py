@@ -25,7 +25,7 @@ OnText = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class RemoteService:
-    """The model that is asked."""
+    """The model that is asked. ``near`` are others with names like its own."""
 
     model: str
     settings: RemoteSettings
@@ -33,6 +33,7 @@ class RemoteService:
     api_key: str = field(repr=False)
     tokenizer: Tokenizer
     is_server: bool = False
+    near: tuple[str, ...] = ()
 
     @property
     def needs_key(self) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -41,7 +41,7 @@ from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import BYTES_PER_TOKEN, Asked, ModelProtocol, RemoteService, Reply
 from lmc.runtime.remote.attempts import attempts
-from lmc.runtime.remote.failures import AttemptError, malformed, too_slow
+from lmc.runtime.remote.failures import AttemptError, OwnError, malformed, shown_in_part, too_slow
 from lmc.runtime.remote.limits import RateLimits
 
 T = TypeVar("T")
@@ -96,12 +96,19 @@ class RemoteEngine:
     """Sends requests to the model of ``target``; ``tokenizer`` is that of its contexts.
 
     The key is read from the environment at the first request. ``fallback`` makes the engine that is asked where a
-    request fails after all its attempts; it is made when it is needed, and closed with this one.
+    request fails after all its attempts; it is made when it is needed, and closed with this one. ``near`` are models
+    with names like that of the target.
 
     Raises ``InputError`` where a variable that should hold the key is not set.
     """
 
-    def __init__(self, target: Target, tokenizer: Tokenizer, fallback: Callable[[], Engine] | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        tokenizer: Tokenizer,
+        fallback: Callable[[], Engine] | None = None,
+        near: Sequence[str] = (),
+    ) -> None:
         assert target.remote is not None
         assert target.path is not None
         self._settings: RemoteSettings = target.remote
@@ -120,6 +127,7 @@ class RemoteEngine:
             key_of(target),
             tokenizer,
             target.kind == "server",
+            tuple(near),
         )
         self._make_fallback = fallback
         self._fallback: Engine | None = None
@@ -187,7 +195,7 @@ class RemoteEngine:
                 try:
                     answer = await ask()
                 except AttemptError as failure:
-                    if self._make_fallback is None or isinstance(failure.error, RequestTimeoutError):
+                    if self._make_fallback is None or failure.is_last:
                         raise
                     answer = await self._from_fallback(fall_back, failure)
                 sent.future.set_result(answer)
@@ -272,7 +280,13 @@ class RemoteEngine:
                         self._opened().correct(charge, failure.usage.prompt_tokens + failure.usage.generated_tokens)
                     if failure.error.ends_run:
                         self._refused = failure.error, time.monotonic()
+                    if shown.text:
+                        failure.is_last = True
+                        if failure.again and not self._capabilities.greedy:
+                            raise shown_in_part(failure) from failure
                     raise
+                except OwnError as own:
+                    raise own.error from None
                 cost = reply.cost(asked)
                 output = asked.max_tokens if charge.counts_plan else cost.generated_tokens
                 self._opened().correct(charge, cost.prompt_tokens + output)
@@ -370,17 +384,26 @@ class RemoteEngine:
 
 
 class _Shown:
-    """The text that a program was shown of a reply: after a failed attempt it is not shown again."""
+    """The ``text`` that a listener was shown of a reply.
+
+    Another attempt has to begin with it. So there is none but at servers whose outputs are greedy, and one that begins
+    otherwise is an error.
+    """
 
     def __init__(self, on_delta: OnDelta | None) -> None:
         self._on_delta = on_delta
-        self._given = ""
+        self.text = ""
 
-    def show(self, text: str) -> None:
-        """Show what is new of ``text``, the settled text of the reply so far."""
-        if self._on_delta is not None and len(text) > len(self._given) and text.startswith(self._given):
-            self._on_delta(TokenDelta(text[len(self._given) :]))
-            self._given = text
+    def show(self, text: str, *, is_whole: bool = False) -> None:
+        """Show what is new of ``text``, the settled text of the reply so far. Raises ``AttemptError``: it differs."""
+        if self._on_delta is None:
+            return
+        is_same = text.startswith(self.text) or (not is_whole and self.text.startswith(text))
+        if not is_same:
+            raise shown_in_part(malformed("the server", "another text than before"))
+        if len(text) > len(self.text):
+            self._on_delta(TokenDelta(text[len(self.text) :]))
+            self.text = text
 
 
 class _Reader:
@@ -393,13 +416,18 @@ class _Reader:
         self._text = ""
 
     def text(self, added: str) -> bool:
-        """Take new text of a stream; False once a stop is met."""
+        """Take new text of a stream; False once a stop is met. Raises ``OwnError`` for the errors of its listener."""
         if self._asked.form is not None:
             return True
         self._text += added
         stop = self._stop(self._text)
         end = len(self._text) - self._held_back() if stop is None else stop[0]
-        self._shown.show(self._text[:end])
+        try:
+            self._shown.show(self._text[:end])
+        except AttemptError:
+            raise
+        except Exception as error:
+            raise OwnError(error) from error
         return stop is None
 
     def generation(self, reply: Reply) -> Generation:
@@ -424,7 +452,7 @@ class _Reader:
             )
             raise AttemptError(error, again=False, usage=cost)
         kept, remainder = _kept(text, reply.token_ids, self._tokenizer)
-        self._shown.show(text)
+        self._shown.show(text, is_whole=True)
         return Generation(
             token_ids=kept,
             text=text,

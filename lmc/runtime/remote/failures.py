@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lmc.ir.errors import EngineError
+from collections.abc import Sequence
+
+from lmc.ir.errors import EngineError, RequestTimeoutError
 from lmc.ir.usage import Usage
 
 OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -25,6 +27,7 @@ class AttemptError(Exception):
     """An attempt failed with ``error``.
 
     ``again``: another attempt may succeed, ``after`` seconds if the provider says so. ``usage`` is what it cost.
+    ``is_last``: nor is a fallback asked.
     """
 
     def __init__(
@@ -35,10 +38,35 @@ class AttemptError(Exception):
         self.again = again
         self.after = after
         self.usage = usage or Usage(calls=1)
+        self.is_last = isinstance(error, RequestTimeoutError)
 
 
-def of_status(status: int, text: str, service: str, *, after: float | None = None, near: str = "") -> AttemptError:
-    """Return the failure of an answer with an error status; ``text`` is what the provider says."""
+class OwnError(Exception):
+    """What takes the text of a reply failed with ``error``: no fault of the provider."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(repr(error))
+        self.error = error
+
+
+def shown_in_part(failure: AttemptError) -> AttemptError:
+    """Return a failure behind text that a listener got already: another answer would not begin with it."""
+    error = EngineError(
+        f"{failure.error.cause}; a part of the text was shown by then, and another answer would differ from it",
+        remedy="run it again; without a listener of its text, an answer that breaks off is asked for again",
+    )
+    found = AttemptError(error, again=False, usage=failure.usage)
+    found.is_last = True
+    return found
+
+
+def of_status(
+    status: int, text: str, service: str, *, after: float | None = None, near: Sequence[str] = ()
+) -> AttemptError:
+    """Return the failure of an answer with an error status; ``text`` is what the provider says.
+
+    ``near`` are names of models that may be meant.
+    """
     said = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     is_far = status == 429 and after is not None and after > _LONGEST_WAIT
     if status == 402 or is_far or (400 <= status < 500 and any(mark in said.lower() for mark in _EXHAUSTED)):
@@ -56,7 +84,9 @@ def of_status(status: int, text: str, service: str, *, after: float | None = Non
         remedy = "set the environment variable of the key (api_key_env) to a key that may use the model"
         return AttemptError(QuotaError(f"{service} refuses the key: {said}", remedy=remedy), again=False)
     if status == 404:
-        remedy = f"{near}check the name of the model and the address"
+        remedy = "check the name of the model and the address"
+        if near:
+            remedy = f"did you mean {' or '.join(near)}? Otherwise {remedy}"
         return AttemptError(QuotaError(f"{service} does not know the model: {said}", remedy=remedy), again=False)
     remedy = "change what the message names; another attempt would be answered in the same way"
     return AttemptError(EngineError(f"{service} refuses the request ({status}): {said}", remedy=remedy), again=False)

@@ -15,9 +15,10 @@ import pytest
 import lmc
 from lmc.driver.run.result import Result
 from lmc.ir.errors import EngineError, InputError
-from tests.runtime.remote.faults import Fault, FaultProxy
+from lmc.runtime.remote import asking, engine
+from tests.runtime.remote.faults import Fault, FaultProxy, listed
 from tests.runtime.remote.hosted_runs import KEY_NAME, answer, discussion, hosted, target
-from tests.runtime.remote.providers.replies import Asked, End, Reply, hashed
+from tests.runtime.remote.providers.replies import Asked, End, Reply, drawn, hashed
 from tests.runtime.remote.simulator import KEY, Simulator
 
 STREAMED = {"first_token_timeout": 60.0}
@@ -144,6 +145,19 @@ def test_rows_that_the_quota_stops_keep_what_they_cost():
             time.sleep(1.1)
 
 
+@pytest.mark.parametrize(
+    ("spec", "near"), [("openai:gpt-5.6-lunar", "gpt-5.6-luna"), ("anthropic:claude-haiku-5.4", "claude-haiku-4-5")]
+)
+def test_an_unknown_model_has_near_names(spec: str, near: str):
+    with hosted(), Simulator() as simulator:
+        path = "/v1" if spec.startswith("openai") else ""
+        program = answer.on(lmc.remote(spec, base_url=f"{simulator.url}{path}", api_key_env=KEY_NAME))
+        with pytest.raises(EngineError, match="does not know the model") as raised:
+            program.run("What?")
+        assert "did you mean" in (raised.value.remedy or "")
+        assert near in (raised.value.remedy or "")
+
+
 @pytest.mark.parametrize("api", ["chat", "messages"])
 def test_an_unknown_model_is_one_error(api: str):
     with hosted(), Simulator(models=[]) as simulator:
@@ -181,6 +195,77 @@ def test_an_answer_above_the_bound_is_an_error(api: str, stream: bool):
         assert isinstance(found.error, EngineError)
         assert "more than" in str(found.error)
         assert len(proxy.sent) == 1
+
+
+BROKEN = [Fault.CUT, Fault.CUT_CLEANLY, Fault.RESET_WITHIN_ANSWER, Fault.MALFORMED_JSON, Fault.MALFORMED_EVENT]
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_stream_that_breaks_after_its_text_was_shown_is_not_asked_again(api: str, fault: Fault):
+    """Another answer would not begin with that text; nor would that of a fallback."""
+    with hosted(), Simulator(drawn) as simulator, FaultProxy(simulator.url, lambda _: fault) as proxy:
+        with answer.on(target(proxy.url, api, fallback="openai:gpt-4.1")).stream("What?") as stream:
+            shown: list[str] = []
+            with pytest.raises(EngineError) as raised:
+                shown.extend(event.text for event in stream)
+        if shown:
+            assert len(proxy.sent) == 1
+            assert "was shown" in str(raised.value)
+            assert raised.value.remedy
+        else:  # the fault came in the place of the first text
+            assert fault in (Fault.MALFORMED_JSON, Fault.MALFORMED_EVENT)
+            assert "was shown" not in str(raised.value)
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("fault", [None, Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.MALFORMED_JSON])
+def test_what_was_shown_is_the_result(api: str, fault: Fault | None):
+    """Before any text is shown, a stream is asked for again."""
+    plan = listed([fault])
+    with hosted(), Simulator(drawn) as simulator, FaultProxy(simulator.url, plan) as proxy:
+        with answer.on(target(proxy.url, api)).stream("What?") as stream:
+            shown = "".join(event.text for event in stream)
+        assert shown == stream.result.value
+        assert len(proxy.sent) == 1 + (fault is not None)
+
+
+@pytest.mark.parametrize("answers", [hashed, drawn])
+def test_a_stream_of_a_greedy_server_goes_on_where_it_broke(answers: Any):
+    """A server that is no greedy one after all is an error: what was shown is never wrong."""
+    with hosted(), Simulator(answers) as simulator, FaultProxy(simulator.url, listed([Fault.CUT])) as proxy:
+        served = lmc.remote(f"server:{proxy.url}#gpt-4.1", server="other", api_key_env=KEY_NAME)
+        with answer.on(served).stream("What?") as stream:
+            shown: list[str] = []
+            if answers is hashed:
+                shown.extend(event.text for event in stream)
+                assert "".join(shown) == stream.result.value
+                assert len(shown) > 1
+            else:
+                with pytest.raises(EngineError, match="another text than before; a part of the text was shown"):
+                    shown.extend(event.text for event in stream)
+        assert len(proxy.sent) == 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_an_error_of_lmc_itself_is_not_taken_for_one_of_the_provider(
+    api: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(*_: object, **__: object) -> None:
+        raise TypeError("a defect")
+
+    settings = {**(STREAMED if stream else {}), "fallback": "openai:gpt-4.1"}
+    with hosted(), Simulator() as simulator:
+        with monkeypatch.context() as patch:
+            patch.setattr(asking.Asked, "messages", broken)
+            found = answer.on(target(simulator.url, api, **settings)).batch(rows(2))
+            assert [repr(each.error) for each in found] == ["TypeError('a defect')"] * 2
+            assert simulator.arrivals == []
+        monkeypatch.setattr(engine, "TokenDelta", broken)
+        with pytest.raises(TypeError, match="a defect"):
+            list(answer.on(target(simulator.url, api, **settings)).stream("What?"))
+        assert len(simulator.arrivals) == 1
 
 
 PLANTED_KEY = "sk-planted-31337-secret"

@@ -11,11 +11,12 @@ from typing import Any
 
 from lmc.runtime.remote.asking import RemoteService
 from lmc.runtime.remote.failures import AttemptError, malformed, of_status, too_slow, unreachable
+from lmc.runtime.remote.limits import UNDER_WAY
 
 
 @asynccontextmanager
 async def translated(sdk: Any, service: RemoteService) -> AsyncGenerator[None]:
-    """Raise what the SDK raises in the block as ``AttemptError``."""
+    """Raise what the SDK raises in the block as ``AttemptError``. Errors of lmc itself are raised as they are."""
     import httpx2
 
     try:
@@ -23,7 +24,7 @@ async def translated(sdk: Any, service: RemoteService) -> AsyncGenerator[None]:
     except sdk.APIStatusError as error:
         after = _retry_after(error.response.headers)
         name = service.model or "the server"
-        raise of_status(error.status_code, _said(error, service), name, after=after) from None
+        raise of_status(error.status_code, _said(error, service), name, after=after, near=service.near) from None
     except sdk.APITimeoutError:
         raise too_slow(service.model, "answer", service.settings.timeout) from None
     except sdk.APIResponseValidationError as error:
@@ -39,7 +40,11 @@ async def translated(sdk: Any, service: RemoteService) -> AsyncGenerator[None]:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise malformed(service.model, f"an answer that is no JSON: {error}") from None
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-        # The SDKs check nothing: an answer of another form shows where it is read.
+        # The SDKs check nothing: an answer of another form shows where it is read. Before one can have come, it is an
+        # error of lmc itself.
+        charge = UNDER_WAY.get()
+        if charge is None or charge.at is None:
+            raise
         raise malformed(service.model, f"an answer that breaks the protocol: {error!r:.200}") from None
 
 
