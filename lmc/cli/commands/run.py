@@ -231,7 +231,7 @@ def run_command(
                     sink.stream = stack.enter_context(RowsStream(output, out, interrupts))
                 if kept is not None and record is not None:
                     resumed = journaling.resumption if resume else None
-                    sink.begin_journal(record, runner.options, _target(runner), resumed)
+                    sink.begin_journal(record, runner.options, resumed)
                 progress = stack.enter_context(show_progress(data, len(sink.done)))
                 if timeline is not None:
                     header = driver.timeline_header(runner.program, named, _target(runner), data)

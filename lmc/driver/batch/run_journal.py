@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from lmc.driver.batch.run_record import RunRecord, model_digest, source_digests
+from lmc.driver.batch.run_record import RunRecord, model_digest, source_digests, target_settings
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.run.start import Arguments
@@ -22,7 +22,6 @@ from lmc.ir.errors import InputError
 from lmc.runtime.journal.journal import Resumption, RunJournal
 
 JOURNAL_SUFFIX = ".lmcj"
-_OF_RESULTS = ("api", "base_url", "fallback", "continuation", "reasoning_tokens", "tokenizer")
 
 
 def journals_by_default(target: Target) -> bool:
@@ -55,7 +54,6 @@ def begin_journal(
     journal: RunJournal,
     record: RunRecord,
     options: Options,
-    target: Target,
     *,
     resumption: Resumption | None,
     take: Callable[[Iterable[tuple[int, bool, str | None]]], Collection[int] | None] = lambda _: None,
@@ -67,7 +65,7 @@ def begin_journal(
 
     Raises ``UsageError`` for the journal of an unfinished run that is not resumed, and for one of another run.
     """
-    settings = {"level": options.level, "lmc": __version__, **_remote_settings(target)}
+    settings = {"level": options.level, "lmc": __version__}
     record = replace(record, options={**record.options, **settings})
     try:
         if journal.is_fresh or resumption is None:
@@ -92,21 +90,13 @@ def record_call(
 ) -> RunRecord:
     """The record of a run that a program starts by itself, over ``rows`` (None: they are not known yet)."""
     settings: dict[str, Any] = {
-        "dtype": target.dtype,
-        "deterministic": target.deterministic,
+        **target_settings(target),
         "seed": options.seed,
         "order_sections": options.order_sections,
     }
     digest = None if rows is None else _digest_of(rows)
     sources, model = _sources(function), model_digest(target)
     return RunRecord(function.name, sources, target.spec, model, settings, {}, "the batch", digest)
-
-
-def _remote_settings(target: Target) -> dict[str, Any]:
-    """The settings of a hosted target that its results depend on; limits and timeouts change none."""
-    if target.remote is None:
-        return {}
-    return {name: getattr(target.remote, name) for name in _OF_RESULTS}
 
 
 def _sources(function: JittedFunction) -> dict[str, str]:

@@ -15,6 +15,7 @@ import pydantic
 
 from lmc.driver.batch.lines import is_plain_file
 from lmc.driver.programs import UsageError, is_library, program_file
+from lmc.driver.targets.probes import served_by
 from lmc.driver.targets.registry import model_folder
 from lmc.driver.version import __version__
 from lmc.ir.engine.target import Target
@@ -24,6 +25,10 @@ FORMAT = "lmc-run"
 VERSION = 1
 MAX_RECORD_BYTES = 2**24
 _MODEL_FILES = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors")
+_TOKENIZER_FILES = ("*.json", "*.jinja", "*.model", "*.txt")
+_OF_RESULTS = ("api", "base_url", "fallback", "continuation", "reasoning_tokens")
+_CAPABILITIES = ("contexts", "continuation", "greedy", "seed", "structured", "scores", "parameters")
+"""The capabilities of a hosted model that its requests and results depend on."""
 _WHOLE_BYTES = 2**26
 """Model files up to this size are digested whole; larger ones by size and samples."""
 _SAMPLES = 64
@@ -35,9 +40,9 @@ class RunRecord:
     """The inputs that determine the results of a run, as SHA-256 digests with the names they are shown by.
 
     ``sources`` are the files of the program by module name (a saved plan is ``plan``), ``model`` is the files of the
-    model, ``options`` are the options that change results, ``arguments`` the KEY=VALUE words by key. ``rows`` is the
-    input file; None for rows of a pipe, which can't be read twice. Timeouts, devices, schedules and profiles change no
-    result and are left out.
+    model, ``options`` are the options that change results, and those of a hosted model that identify it (its name, its
+    tokenizer, its capabilities), ``arguments`` the KEY=VALUE words by key. ``rows`` is the input file; None for rows of
+    a pipe, which can't be read twice. Timeouts, devices, schedules and profiles change no result and are left out.
     """
 
     program: str
@@ -87,7 +92,7 @@ class RunRecord:
             same = self.model_name == before.model_name
             is_other = "its files have changed" if same else f"it was {before.model_name}"
             return f"the model is {self.model_name}, and {is_other}"
-        for name in sorted({*self.options, *before.options}):
+        for name in {**self.options, **before.options}:  # the served model is before what follows from it
             if self.options.get(name) != before.options.get(name):
                 return f"{name} is {self.options.get(name)}, and was {before.options.get(name)}"
         for name in sorted({*self.arguments, *before.arguments}):
@@ -113,7 +118,7 @@ def record_run(
     ``rows`` is the input file or None. Reads all of it, and the model's files, once. Raises ``UsageError`` where the
     input can't be read, ``InputError`` where the model can't.
     """
-    settings = {"dtype": target.dtype, "deterministic": target.deterministic, **options}
+    settings = {**target_settings(target), **options}
     words = {name: _digest(value.encode("utf-8", "surrogateescape")) for name, _, value in _parted(arguments)}
     return RunRecord(
         program, source_digests(specs), target.spec, model_digest(target), settings, words, rows, rows_digest(rows)
@@ -141,12 +146,37 @@ def model_digest(target: Target) -> str:
     A file larger than 64 MiB counts by its size and by 64 samples of 16 KiB, so that weights of any size take well
     under a second.
     """
-    digest = hashlib.sha256()
     folder = model_folder(target)
-    if folder is None:
-        digest.update(target.spec.encode("utf-8", "surrogateescape"))
-        return digest.hexdigest()
-    for path in sorted({path for pattern in _MODEL_FILES for path in folder.glob(pattern)}):
+    return _digest(target.spec.encode("utf-8", "surrogateescape")) if folder is None else _files_digest(folder)
+
+
+def target_settings(target: Target) -> dict[str, Any]:
+    """The settings of a target that its results depend on, by the names they are shown by.
+
+    Those of a server include the model that it has now, which may be asked for: see ``served_by``.
+    """
+    settings: dict[str, Any] = {"dtype": target.dtype, "deterministic": target.deterministic}
+    remote = target.remote
+    if remote is None:
+        return settings
+    served = served_by(target)
+    if served is not None:
+        settings["the served model"] = served.name
+        settings["the folder of the served model"] = served.root
+        settings["the kind of the server"] = served.owner
+    if remote.tokenizer is not None and target.capabilities.contexts == "tokens":
+        path = Path(remote.tokenizer).expanduser()
+        settings["the tokenizer"] = _files_digest(path if path.is_dir() else path.parent, _TOKENIZER_FILES)[:16]
+    settings.update((name, getattr(remote, name)) for name in _OF_RESULTS)
+    for name in _CAPABILITIES:
+        value = getattr(target.capabilities, name)
+        settings[f"capability {name}"] = sorted(value) if isinstance(value, frozenset) else value
+    return settings
+
+
+def _files_digest(folder: Path, patterns: Sequence[str] = _MODEL_FILES) -> str:
+    digest = hashlib.sha256()
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
         try:
             with path.open("rb") as file:
                 size = path.stat().st_size

@@ -71,12 +71,13 @@ def resolve_target(
 def target_of_run(options: Options) -> Target:
     """Return the target of a run: as ``resolve_target``, but a server that was not probed is probed now.
 
-    Raises ``InputError``, and ``EngineError`` for a server that can't be reached.
+    A run with a journal asks each time whether the server has the same model. Raises ``InputError``, and
+    ``EngineError`` for a server that can't be reached.
     """
     target = resolve_target(options)
     if not needs_probe(target):
         return target
-    probe_once(target)
+    probe_once(target, again=options.journal is not None)
     return resolve_target(options)
 
 

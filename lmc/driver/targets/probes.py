@@ -18,8 +18,8 @@ from types import MappingProxyType
 import pydantic
 
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import EngineError
-from lmc.runtime.remote.probe import MOST_CHARACTERS, Probe, probe, served_model
+from lmc.ir.errors import EngineError, InputError
+from lmc.runtime.remote.probe import MOST_CHARACTERS, Probe, ServedModel, probe, served_model
 from lmc.toolchain import ForeignFolderError, own_folder, user_cache
 
 PLACE = "LMC_PROBE_CACHE"
@@ -66,17 +66,17 @@ def probe_again(target: Target) -> DatedProbe:
         return found
 
 
-def probe_once(target: Target) -> None:
+def probe_once(target: Target, *, again: bool = False) -> None:
     """Probe a server before a run: where there is no cached probe, or the server has another model now.
 
-    Asks it once per process. A server that can't be reached, but has a cached probe or a fallback, is left to the run.
-    Raises as ``probe_again`` does.
+    Asks it once per process, unless ``again`` is True. A server that can't be reached, but has a cached probe or a
+    fallback, is left to the run. Raises as ``probe_again`` does.
     """
     assert target.path is not None
     assert target.remote is not None
     with _CHECKED.lock:
         known, named = known_probe(target.path), target.remote.tokenizer
-        if target.path in _CHECKED.found and named in _CHECKED.tokenizers.get(target.path, ()):
+        if not again and target.path in _CHECKED.found and named in _CHECKED.tokenizers.get(target.path, ()):
             return
         if named is not None and known is not None and named != known.probe.tokenizer:
             known = None  # it is compared with the server's texts anew
@@ -89,6 +89,24 @@ def probe_once(target: Target) -> None:
         except EngineError:  # it can't be reached; anything else it says is an error of the target
             if known is None and target.remote.fallback is None:
                 raise
+
+
+def served_by(target: Target) -> ServedModel | None:
+    """Return the model of a server, as the run that begins has found it; None where nothing is known of it.
+
+    A server of a declared kind, which is not probed, is asked for its model where the target does not name it.
+    """
+    if target.kind != "server" or target.remote is None or target.path is None:
+        return None
+    if target.remote.server is None:
+        known = known_probe(target.path)
+        return None if known is None else known.probe.model
+    if "#" in target.path:
+        return None
+    try:
+        return served_model(target)
+    except (EngineError, InputError):  # no list of models, or nobody there: the run tells
+        return None
 
 
 def forget_probes() -> None:

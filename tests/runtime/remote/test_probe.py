@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -246,6 +247,96 @@ def test_another_model_at_the_address_is_probed_anew(scripted: Scripted):
     known = known_probe(scripted.url)
     assert known is not None
     assert known.probe == Probe(ServedModel("llamacpp", "other"), token_ids=False, echo=False)
+
+
+_ENTRY = {"id": "m", "owned_by": "vllm", "root": "/models/m"}
+
+
+def _chat(body: Any) -> Any:
+    """What a server answers to messages."""
+    message = {"role": "assistant", "content": f"text {len(body['messages'])}"}
+    usage = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+    return {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": usage,
+    }
+
+
+@lmc.jit
+def chatted(s: Any, topic: str):
+    s += lmc.user(topic)
+    return s.gen("a", max_tokens=6)
+
+
+Change = Callable[[Scripted, Path], Any]
+
+
+def _serving(**changed: Any) -> Change:
+    return lambda server, _: server.answers.update({"/v1/models": (200, {"data": [{**_ENTRY, **changed}]})})
+
+
+def _rewritten(_: Scripted, folder: Path) -> None:
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages[0].content }}"}))
+
+
+def _without_ids(server: Scripted, folder: Path) -> None:
+    _serving(max_model_len=50)(server, folder)
+    del server.answers["/v1/completions"]
+
+
+CHANGES: list[tuple[dict[str, Any], Change, str]] = [
+    ({}, _serving(id="other"), "the served model is other, and was m"),
+    ({}, _serving(root="/models/o"), "the folder of the served model is /models/o, and was /models/m"),
+    ({}, _serving(owned_by="llamacpp"), "the kind of the server is llamacpp, and was vllm"),
+    ({"server": "vllm"}, _serving(id="other"), "the served model is other, and was m"),
+    ({"api": "completions"}, _rewritten, "the tokenizer is "),
+    ({"api": "completions"}, _without_ids, "capability scores is False"),
+]
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("in_process", [False, True])
+@pytest.mark.parametrize(("settings", "change", "cause"), CHANGES)
+def test_a_run_on_another_model_behind_the_address_is_not_resumed(
+    scripted: Scripted,
+    toy_folder: Path,
+    tmp_path: Path,
+    settings: dict[str, Any],
+    change: Change,
+    cause: str,
+    *,
+    in_process: bool,
+):
+    shutil.copytree(toy_folder, tmp_path / "tokenizer")
+    if "server" not in settings:
+        settings = {**settings, "tokenizer": str(tmp_path / "tokenizer")}
+    settings = {"api": "chat", **settings}
+    _serving()(scripted, tmp_path)
+
+    def honest(body: Any) -> Any:
+        data: Any = {**_completion(body), "id": "1", "object": "text_completion", "created": 1, "model": "m"}
+        if body.get("echo"):
+            data["choices"][0]["logprobs"]["tokens"] = [toy_tokenizer().decode((each,)) for each in body["prompt"]]
+        data["choices"][0] |= {"finish_reason": "stop", "index": 0}
+        data["usage"] |= {"completion_tokens": 1, "total_tokens": 1 + data["usage"]["prompt_tokens"]}
+        return data
+
+    scripted.answers |= {"/v1/completions": (200, honest), "/v1/chat/completions": (200, _chat)}
+    kept = chatted.on(lmc.remote(f"server:{scripted.url}", **settings), journal=tmp_path / "j")
+    first = [each.value for each in kept.batch([{"topic": "rain"}, {"topic": "sun"}])]
+    assert first[0]
+    again = kept.on(resume=True)
+    assert [each.value for each in again.batch([{"topic": "rain"}, {"topic": "sun"}])] == first
+    change(scripted, tmp_path / "tokenizer")
+    if not in_process:
+        probes.forget_probes()
+    with pytest.raises(InputError, match=f"can't be resumed: .*{cause}"):
+        again.batch([{"topic": "rain"}, {"topic": "sun"}])
+    lmc.close()
 
 
 @pytest.mark.usefixtures("cache")
