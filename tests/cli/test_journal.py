@@ -1,6 +1,7 @@
 """``lmc run --journal``, ``--resume``, ``--replay``, and ``lmc journal``."""
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -309,7 +310,8 @@ def test_calls_of_tools_after_a_break_are_not_repeated(lmc: Lmc, rows: str, star
     said = lmc("run", "journaled.py:breaks", "--input", rows, "--journal", "j", "--resume", "-o", "out.jsonl")
     assert "plain Python runs again from here" in said.err
     assert said.code == 1
-    assert "the tool save (row 4, line " in said.err
+    # Where all rows had come to their call, they are shown together, without a number.
+    assert re.search(r"the tool save \(row (4|…), line ", said.err)
     said = lmc(
         *("run", "journaled.py:breaks", "--input", rows, "--journal", "j", "--resume", "-o", "out.jsonl"),
         *("--retry-writes", "save"),
