@@ -7,13 +7,16 @@ import hashlib
 import json
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from lmc.ir.engine.hosts import Answer, CalledTool, CallPlace, ProgramStopped
 from lmc.ir.errors import JournalError, LmcError
 from lmc.runtime.journal.file import DONE, FAILED
 from lmc.runtime.journal.journal import AskedEntry, Begun, Outcome, Recorded, RunJournal
 from lmc.runtime.journal.values import NotKeptError, arguments_text, error_in, error_text, value_of, value_text
+
+T = TypeVar("T")
 
 
 class JournaledCalls:
@@ -31,7 +34,7 @@ class JournaledCalls:
         """Return the result of ``work``, or that of an earlier run."""
         before = arguments_text(asked.arguments, asked.keywords)
         try:
-            found = self._journal.ask(_asked(place, asked, before)).result()
+            found = _waited(partial(self._journal.ask, _asked(place, asked, before)))
             if not isinstance(found, Begun):
                 result, error = self._answered(found, asked)
             else:
@@ -51,10 +54,6 @@ class JournaledCalls:
             with contextlib.suppress(InvalidStateError):  # it was cancelled
                 outer.set_result(answer)
 
-        def told(done: Future[None], answer: Answer) -> None:
-            error = done.exception()
-            give(answer if error is None else (None, error))
-
         def ended(done: Future[Answer], begun: Begun) -> None:
             if done.cancelled():
                 self._journal.tell(begun, None)
@@ -63,14 +62,12 @@ class JournaledCalls:
             error = done.exception()
             answer = (None, error) if error is not None else done.result()
             outcome = _outcome(asked, before, answer)
-            self._journal.tell(begun, outcome).add_done_callback(lambda end: told(end, answer))
+            self._journal.tell(begun, outcome, lambda error: give(answer if error is None else (None, error)))
 
-        def found(done: Future[Begun | Recorded]) -> None:
-            error = done.exception()
-            if error is not None:
-                give((None, error))
+        def found(answer: Begun | Recorded | Exception) -> None:
+            if isinstance(answer, Exception):
+                give((None, answer))
                 return
-            answer = done.result()
             if not isinstance(answer, Begun):
                 try:
                     give(self._answered(answer, asked))
@@ -89,7 +86,7 @@ class JournaledCalls:
             outer.add_done_callback(lambda end: end.cancelled() and inner.cancel())
             inner.add_done_callback(lambda end: ended(end, answer))
 
-        self._journal.ask(_asked(place, asked, before)).add_done_callback(found)
+        self._journal.ask(_asked(place, asked, before), found)
         return outer
 
     def note_plain(self, name: str, line: str | None) -> None:
@@ -106,7 +103,7 @@ class JournaledCalls:
         except BaseException:  # Ctrl-C, or a program that is cancelled: the end is not known
             self._journal.tell(begun, None)
             raise
-        self._journal.tell(begun, _outcome(asked, before, answer)).result()
+        _waited(partial(self._journal.tell, begun, _outcome(asked, before, answer)))
         return answer
 
     def _answered(self, found: Recorded, asked: CalledTool) -> Answer:
@@ -119,6 +116,16 @@ class JournaledCalls:
                 f"{self._journal.shown} holds a result of the tool {asked.name} that can't be read: {error}",
                 remedy="name another file for --journal",
             ) from error
+
+
+def _waited(begin: Callable[[Callable[[T | Exception], object]], object]) -> T:
+    """Wait for the answer of the journal to ``begin``; raise it if it is an error."""
+    future: Future[T | Exception] = Future()
+    begin(future.set_result)
+    answer = future.result()
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _asked(place: CallPlace, asked: CalledTool, arguments: str) -> AskedEntry:

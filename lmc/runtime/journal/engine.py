@@ -83,14 +83,12 @@ class JournaledEngine:
     ) -> Handle[T]:
         handle = _Journaled[T](self._journal, submit)
 
-        def go_on(found: Future[Begun | Recorded]) -> None:
-            error = found.exception()
-            if error is not None:
-                handle.end(error)
-                return
-            answer = found.result()
+        def go_on(answer: Begun | Recorded | Exception) -> None:
             if isinstance(answer, Begun):
                 handle.leave(answer)
+                return
+            if isinstance(answer, Exception):
+                handle.end(answer)
                 return
             try:
                 result = result_of(answer, kind)
@@ -102,7 +100,7 @@ class JournaledEngine:
             finally:
                 handle.end(result)
 
-        self._journal.ask(asked).add_done_callback(go_on)
+        self._journal.ask(asked, go_on)
         return handle
 
 
@@ -161,8 +159,7 @@ class _Journaled(Generic[T]):
             outcome = end_of(result)
         except Exception as error:  # a result that JSON can't hold: an engine's fault
             result, outcome = error, end_of(error)
-        told = self.journal.tell(begun, outcome)
-        told.add_done_callback(lambda done: self.end(done.exception() or result))
+        self.journal.tell(begun, outcome, lambda error: self.end(error or result))
 
     def end(self, result: Any) -> None:
         """Hand on a result or an error."""

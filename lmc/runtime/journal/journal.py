@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import queue
 import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from lmc.ir.errors import EngineError, InputError, JournalError, UnknownOutcomeError
@@ -33,7 +34,6 @@ from lmc.runtime.journal.file import (
     Stored,
     is_full,
     reading,
-    transaction,
 )
 
 MAX_BATCH = 4096
@@ -44,6 +44,8 @@ RUNNING, FINISHED = "running", "finished"
 InFlight = Literal["repeat", "fail"]
 
 Key = tuple[int, str, int, bytes]
+Then = Callable[["Begun | Recorded | Exception"], object]
+_LOGGER = logging.getLogger(__name__)
 
 
 class AskedEntry(NamedTuple):
@@ -83,8 +85,7 @@ class Outcome(NamedTuple):
     generated: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(NamedTuple):
     """An entry whose intent is on disk: the request leaves now."""
 
     id: int
@@ -102,12 +103,11 @@ class Resumption:
     retry_writes: Collection[str] = ()
 
 
-@dataclass(slots=True)
-class _Step:
-    """Work for the thread: ``write`` runs in a transaction, what it returns after the commit."""
+class _Step(NamedTuple):
+    """Work for the thread: ``write`` runs in a transaction. ``then`` gets the error of the journal, if it is broken."""
 
-    write: Callable[[], Callable[[], object] | None]
-    fail: Callable[[JournalError], object] = lambda _: None
+    write: Callable[[], object]
+    then: Callable[[Any], object] = lambda _: None
 
 
 @dataclass
@@ -140,7 +140,8 @@ class RunJournal:
         self._open: dict[int, Listed] = {}
         self._resumption = Resumption()
         self._begin: Callable[[], None] | None = None
-        self._pending: dict[Key, list[tuple[AskedEntry, Future[Begun | Recorded]]]] = {}
+        self._pending: dict[Key, list[Then]] = {}
+        self._after: list[tuple[Callable[[Any], object], Any]] = []
         self._notes = set(self.notes)
         self._rows = 0
         self._error: JournalError | None = None
@@ -235,22 +236,21 @@ class RunJournal:
         with reading(self.shown):
             yield from self._file.rows()
 
-    def ask(self, asked: AskedEntry) -> Future[Begun | Recorded]:
-        """Return the answer that is on disk, or the entry of the intent once that is.
+    def ask(self, asked: AskedEntry, then: Then) -> None:
+        """Pass ``then`` the answer that is on disk, or the entry of the intent once that is, or the error.
 
-        A request that is asked twice at the same time leaves once. From any thread.
+        A request that is asked twice at the same time leaves once. From any thread. The thread of the journal calls
+        ``then``, which must not wait.
         """
-        future: Future[Begun | Recorded] = Future()
         text = _ENCODER.encode(asked.request)
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        self._put(_Step(lambda: self._ask(asked, text, digest, future), future.set_exception))
-        return future
+        self._put(_Step(partial(self._ask, asked, text, digest, then), then))
 
-    def tell(self, begun: Begun, outcome: Outcome | None) -> Future[None]:
-        """Write the end of a request, which may be used once the future is done. None: it was cancelled."""
-        future: Future[None] = Future()
-        self._put(_Step(lambda: self._tell(begun, outcome, future), future.set_exception))
-        return future
+    def tell(
+        self, begun: Begun, outcome: Outcome | None, then: Callable[[Exception | None], object] = lambda _: None
+    ) -> None:
+        """Write the end of a request, which may be used once ``then`` is called. None: it was cancelled."""
+        self._put(_Step(partial(self._tell, begun, outcome, then), then))
 
     def row(self, number: int, line: str | None, *, failed: bool) -> None:
         """Write a finished row."""
@@ -304,7 +304,7 @@ class RunJournal:
                     self._thread.start()
                 self._queue.put(step)
                 return
-        step.fail(JournalError(f"the journal {self.shown} is closed: its run is over", remedy="resume the run"))
+        step.then(JournalError(f"the journal {self.shown} is closed: its run is over", remedy="resume the run"))
 
     def _work(self) -> None:
         is_over = False
@@ -321,49 +321,51 @@ class RunJournal:
     def _commit(self, steps: list[_Step]) -> None:
         if self._error is None and steps:
             try:
-                after = self._written(steps)
+                self._write(steps)
             except Exception as error:  # a disk that is full, or a file that is damaged
                 self._error = self._broken(error)
-            else:
-                for run in after:
-                    if run is not None:
-                        run()
-                return
-        assert self._error is not None or not steps
-        for step in steps:
-            step.fail(self._failure())
-        waiting, self._pending = self._pending, {}
-        for _, future in (each for entries in waiting.values() for each in entries):
-            future.set_exception(self._failure())
+                self._after.clear()
+        if self._error is not None:
+            self._after.extend((step.then, self._failure()) for step in steps)
+            waiting, self._pending = self._pending, {}
+            self._after.extend((then, self._failure()) for entries in waiting.values() for then in entries)
+        after, self._after = self._after, []
+        for then, answer in after:
+            try:
+                then(answer)
+            except Exception:  # the thread answers the others
+                _LOGGER.exception("an answer of the journal was not taken")
 
-    def _written(self, steps: Iterable[_Step]) -> list[Callable[[], object] | None]:
+    def _write(self, steps: Iterable[_Step]) -> None:
         """Do the work of ``steps`` in one transaction."""
         if self.is_replay:
-            return [step.write() for step in steps]
-        with transaction(self._file.connection):
+            for step in steps:
+                step.write()
+            return
+        with self._file.transaction():
             if self._begin is not None:
                 self._begin()
                 self._begin = None
-            return [step.write() for step in steps]
+            for step in steps:
+                step.write()
 
-    def _ask(
-        self, asked: AskedEntry, text: str, digest: bytes, future: Future[Begun | Recorded]
-    ) -> Callable[[], object] | None:
+    def _ask(self, asked: AskedEntry, text: str, digest: bytes, then: Then) -> None:
         key = asked.row, asked.op, asked.number, digest
         waiting = self._pending.get(key)
         if waiting is not None:
-            waiting.append((asked, future))
-            return None
+            waiting.append(then)
+            return
         try:
             found = self._found(asked, text, digest)
         except (JournalError, EngineError) as error:
-            refused = error
-            return lambda: future.set_exception(refused)
+            self._after.append((then, error))
+            return
         if isinstance(found, Recorded):
             self.counts.answered += 1
+            self._after.append((then, found))
         else:
             self._pending[key] = []
-        return lambda: future.set_result(found if isinstance(found, Recorded) else Begun(found, key))
+            self._after.append((then, Begun(found, key)))
 
     def _found(self, asked: AskedEntry, text: str, digest: bytes) -> Recorded | int:
         """The answer to a request, or the entry of its intent. Raises what it ends with instead."""
@@ -411,24 +413,18 @@ class RunJournal:
     def _is_blocked(self, asked: AskedEntry) -> bool:
         return asked.writes and not asked.has_key and asked.name not in self._resumption.retry_writes
 
-    def _tell(self, begun: Begun, outcome: Outcome | None, future: Future[None]) -> Callable[[], object]:
+    def _tell(self, begun: Begun, outcome: Outcome | None, then: Callable[[None], object]) -> None:
+        self._after.append((then, None))
         waiting = self._pending.pop(begun.key, [])
         if outcome is not None:
             state, text, prompt, cached, generated = outcome
             self._file.end(begun.id, state, text, prompt=prompt, cached=cached, generated=generated)
             answer = Recorded(state, text)
-        else:
-            answer = None
-            if waiting:  # the next one sends it
-                self._file.begin_again(begun.id)
-                self._pending[begun.key] = waiting[1:]
-
-        def after() -> None:
-            future.set_result(None)
-            for _, other in waiting if answer is not None else waiting[:1]:
-                other.set_result(begun if answer is None else answer)
-
-        return after
+            self._after.extend((other, answer) for other in waiting)
+        elif waiting:  # the next one sends it
+            self._file.begin_again(begun.id)
+            self._pending[begun.key] = waiting[1:]
+            self._after.append((waiting[0], begun))
 
     def _put_row(self, number: int, line: str | None, *, failed: bool) -> None:
         self._rows += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from array import array
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, fields
 from functools import lru_cache
@@ -119,12 +119,13 @@ def _text(result: Generation | Score, kept: Sequence[tuple[str, Any]]) -> str:
 
 
 def _tokens(token_ids: Sequence[int]) -> dict[str, Any]:
+    count = len(token_ids)
     try:
-        data = array("i", token_ids).tobytes()
-    except OverflowError:
-        data = array("q", token_ids).tobytes()
+        data = struct.pack(f"{count}i", *token_ids)
+    except struct.error:
+        data = struct.pack(f"{count}q", *token_ids)
     digest = hashlib.blake2b(data, digest_size=16)
-    return {"length": len(token_ids), "digest": digest.hexdigest()}
+    return {"length": count, "digest": digest.hexdigest()}
 
 
 @lru_cache(maxsize=256)
