@@ -6,7 +6,7 @@ import contextlib
 import copy
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Never, Protocol, Self, overload
 
 from typing_extensions import ParamSpec, TypeVar  # with defaults, which typing has from Python 3.13 on
@@ -84,6 +84,7 @@ class Program(JittedFunction, Generic[P, R]):
         timeout: float | None = None,
         profile: ProfileOption | None = None,
         order_sections: bool | None = None,
+        disabled_passes: Sequence[str] | None = None,
         priority: int | None = None,
         journal: str | os.PathLike[str] | None = None,
         resume: bool | None = None,
@@ -112,6 +113,7 @@ class Program(JittedFunction, Generic[P, R]):
                 which is read now: output lengths and branch probabilities. It changes plans, and no result.
             order_sections: whether movable sections of text precede the others (``lmc.section``), so that prompts
                 start with the same text. It changes prompts, also those of an eager run.
+            disabled_passes: names of passes of the level that are left out, to see what each of them does.
             priority: requests of higher priority go before others of a local engine (0; -1 for what may wait). Half of
                 the admitted requests are those that wait longest, so none starves. It changes no result.
             journal: a file that records each request and each call of a tool, before it leaves and before its result
@@ -136,6 +138,7 @@ class Program(JittedFunction, Generic[P, R]):
             timeout=timeout,
             profile=profile,
             order_sections=order_sections,
+            disabled_passes=disabled_passes,
             priority=priority,
             journal=journal,
             resume=resume,
@@ -328,6 +331,7 @@ def jit(
     timeout: float | None = None,
     profile: ProfileOption | None = None,
     order_sections: bool | None = None,
+    disabled_passes: Sequence[str] | None = None,
     priority: int | None = None,
     journal: str | os.PathLike[str] | None = None,
     resume: bool | None = None,

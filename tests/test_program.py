@@ -93,6 +93,8 @@ def test_a_bound_program_shares_its_variants():
         ({"device": "gpu"}, "unknown device 'gpu'"),
         ({"prefill_tokens": 0}, "prefill_tokens is 0"),
         ({"level": "O7"}, "unknown optimization level 'O7'"),
+        ({"disabled_passes": ["ces"]}, "the pipeline of -O2 has no pass 'ces' to disable"),
+        ({"disabled_passes": ["dce"], "level": "O0"}, "the pipeline of -O0 has no pass 'dce' to disable"),
     ],
 )
 def test_options_that_are_no_good(options: dict, cause: str):
@@ -107,7 +109,7 @@ def test_options_that_are_not_there():
     with pytest.raises(lmc.InputError, match=r"test_program\.py:\d+: there is no option 'sed'") as caught:
         greet.on("toy", sed=3)  # type: ignore[call-overload]
     known = "target, dtype, kv_tokens, deterministic, device, prefill_tokens, seed, level, timeout"
-    known += ", profile, order_sections, priority, journal, resume"
+    known += ", profile, order_sections, disabled_passes, priority, journal, resume"
     assert caught.value.remedy == f"did you mean 'seed'? The options are {known}"
 
 

@@ -78,7 +78,10 @@ def _add_shape(writer: Any, config: dict[str, Any]) -> None:
 
 
 def _add_vocabulary(writer: Any, folder: Path, size: int) -> None:
-    """The tokenizer's entries. Prompts are token ids; names for the rest of the vocabulary only have to differ."""
+    """The tokenizer's entries: what is one of them with the space before it is one token, as `ignore_merges` has it.
+
+    Names for the rest of the vocabulary only have to differ.
+    """
     import gguf  # pyright: ignore[reportMissingImports]
 
     known = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
@@ -86,9 +89,10 @@ def _add_vocabulary(writer: Any, folder: Path, size: int) -> None:
     for name, index in known.items():
         names[index] = name
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
+    writer.add_tokenizer_pre("llama-bpe")  # which ignores merges for whole entries
     writer.add_token_list(names)
     writer.add_token_types([gguf.TokenType.NORMAL] * size)
-    writer.add_token_merges([f"{names[2]} {names[3]}"])  # one must be there; no text is ever encoded
+    writer.add_token_merges([f"{names[2]} {names[3]}"])  # one must be there
+    writer.add_add_bos_token(False)
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)

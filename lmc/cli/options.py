@@ -51,3 +51,4 @@ ProfileUse = Annotated[
 OrderSections = Annotated[
     bool | None, program_option("order_sections", "--order-sections/--no-order-sections", show_default=False)
 ]
+DisabledPasses = Annotated[list[str] | None, program_option("disabled_passes", "--disable-pass", metavar="NAME")]

@@ -89,6 +89,11 @@ def _check_file(name: str, value: object) -> None:
         raise InputError(f"{name} is {value!r}", remedy="give the name of a file")
 
 
+def _check_names(name: str, value: object) -> None:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in cast("list[object]", value)):
+        raise InputError(f"{name} is {value!r}", remedy='give a list of names: ["cse"]')
+
+
 def _check_tokens(name: str, value: object) -> None:
     if type(value) is not int or value < 1:
         raise InputError(f"{name} is {value!r}", remedy="give a number of tokens from 1 on")
@@ -134,6 +139,7 @@ class Options:
     order_sections: bool = _option(
         False, "Put movable sections of text (lmc.section) first: other prompts.", _check_flag
     )
+    disabled_passes: tuple[str, ...] = _option((), "Leave this pass out; may be repeated.", _check_names)
     priority: int = _option(0, "Requests of higher priority go before others of a local engine.", _check_priority)
     journal: str | os.PathLike[str] | None = _option(  # noqa: RUF009 - a field
         None, "Record requests and calls of tools in this file, so that the run can be resumed.", _check_file
@@ -171,7 +177,7 @@ class Options:
         """The options that say how a program is compiled."""
         from lmc.passes.pipelines import PipelineOptions  # loads a stage: see above
 
-        return PipelineOptions(self.level, self.order_sections, self.profile)
+        return PipelineOptions(self.level, self.order_sections, self.profile, tuple(self.disabled_passes))
 
     def without_engine(self) -> Options:
         """Return these options without those of an engine."""

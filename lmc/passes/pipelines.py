@@ -11,7 +11,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from lmc.ir.errors import InputError
@@ -90,24 +90,44 @@ class PipelineOptions:
     """Options of the compilation of a captured program.
 
     ``order_sections`` puts movable sections of text first (``lmc.section``); ``profile`` is of earlier runs.
+    ``disabled_passes`` are left out of the pipeline, wherever they stand in it.
     """
 
     level: str
     order_sections: bool = False
     profile: Profile | None = None
+    disabled_passes: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[object, ...]:
         """A hashable value, equal for options that compile a program in the same way."""
-        return self.level, self.order_sections, None if self.profile is None else self.profile.digest
+        profile = None if self.profile is None else self.profile.digest
+        return self.level, self.order_sections, profile, frozenset(self.disabled_passes)
+
+    @property
+    def passes(self) -> PassManager:
+        """The passes to run. Raises ``InputError`` for an unknown level, and for a disabled pass that it has not."""
+        return pipeline(self.level, order_sections=self.order_sections, disabled=self.disabled_passes)
 
 
-def pipeline(level: str, *, order_sections: bool = False, verify_each: bool = False) -> PassManager:
-    """The passes of an optimization level: ``O0``, ``O1`` or ``O2``; where asked for, sections are ordered before."""
+def pipeline(
+    level: str, *, order_sections: bool = False, disabled: Collection[str] = (), verify_each: bool = False
+) -> PassManager:
+    """The passes of an optimization level: ``O0``, ``O1`` or ``O2``; where asked for, sections are ordered before.
+
+    Those that are ``disabled`` are left out. Raises ``InputError`` for an unknown level, and for a disabled pass that
+    the level has not.
+    """
     if level not in PIPELINES:
         raise InputError(f"unknown optimization level {level!r}", remedy=f"use one of {', '.join(PIPELINES)}")
     first = (OrderSections(),) if order_sections else ()
-    return PassManager((*first, *parse_pipeline(PIPELINES[level])), verify_each)
+    passes = (*first, *parse_pipeline(PIPELINES[level]))
+    names = dict.fromkeys(each.NAME for each in passes)
+    for name in disabled:
+        if name not in names:
+            remedy = _did_you_mean(name, names) if names else "it has no passes"
+            raise InputError(f"the pipeline of -{level} has no pass {name!r} to disable", remedy=remedy)
+    return PassManager(tuple(each for each in passes if each.NAME not in disabled), verify_each)
 
 
 def parse_pipeline(text: str) -> tuple[Pass, ...]:

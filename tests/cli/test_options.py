@@ -48,6 +48,11 @@ def test_a_compilation_takes_the_options_of_the_file(lmc):
     assert "expected_tokens of 'greet/word' is 6" in own.out
     used = lmc("compile", "given.py", "--remarks", "--profile-use", "other.json")
     assert "expected_tokens of 'greet/word' is 9" in used.out
+    for name in ("apply-profile", "kv-liveness"):
+        assert f"{name}:" not in lmc("compile", "given.py", "--remarks", "--disable-pass", name).out
+    unknown = lmc("compile", "given.py", "--disable-pass", "cse", "--disable-pass", "hoist")
+    assert unknown.code == 1, unknown.err
+    assert "did you mean hoist-prefixes?" in unknown.err
     ir = [lmc("compile", "given.py", "--emit", "ir", *more).out for more in ((), ("--no-order-sections",))]
     assert ir[0].index("Be brief") < ir[0].index("Hello")
     assert ir[1].index("Hello") < ir[1].index("Be brief")

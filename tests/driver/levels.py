@@ -28,8 +28,8 @@ from tests.runtime.engines import LateEngine
 LONG = 20.0
 TOY = Target("toy")
 LEVELS = ("O0", "O2")
-_LAST: dict[str, tuple[Captured, Compiled]] = {}
-"""The last capture that was compiled for a level."""
+_LAST: dict[tuple[object, ...], tuple[Captured, Compiled]] = {}
+"""The last capture that was compiled for a level, without the passes that are disabled."""
 READS = frozenset({"lookup"})
 """First values of effects of functions that only read, in every header of random programs: they may trade places."""
 
@@ -40,6 +40,7 @@ def run_at(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     program: JittedFunction | None = None,
+    disabled: tuple[str, ...] = (),
 ) -> Run:
     """Return what ``captured`` does as a plan of ``level``, together with its continuation where it breaks.
 
@@ -47,7 +48,7 @@ def run_at(
     """
     EFFECTS.clear()
     others = {*threading.enumerate()}
-    compiled = _compiled(level, captured)
+    compiled = _compiled(PipelineOptions(level, disabled_passes=disabled), captured)
     bound = bind(program or captured.function, args, kwargs)
     found: dict[int, Result] = {}
     job = Job(0, bound, compiled, inputs_of(captured, bound))
@@ -59,29 +60,29 @@ def run_at(
     return Run(_end(found[0]), list(EFFECTS), calls_of(found[0].profile.ops))
 
 
-def _compiled(level: str, captured: Captured) -> Compiled:
+def _compiled(options: PipelineOptions, captured: Captured) -> Compiled:
     """Compile ``captured``, once for runs that follow each other."""
-    last = _LAST.get(level)
+    last = _LAST.get(options.key)
     if last is None or last[0] is not captured:
-        options = PipelineOptions(level)
-        last = _LAST[level] = captured, compile_captured(captured, TOY, options, load_tokenizer(TOY), cache=CACHE)
+        last = _LAST[options.key] = captured, compile_captured(captured, TOY, options, load_tokenizer(TOY), cache=CACHE)
     return last[1]
 
 
-def check_levels(captured: Captured, make: Callable[[], tuple[Any, ...]]) -> None:
+def check_levels(captured: Captured, make: Callable[[], tuple[Any, ...]], *disabled: str) -> None:
     """Assert that no level tells itself apart from plain Python; ``make`` makes the arguments anew for each run.
 
+    Nor does the highest one without any one of the passes that are ``disabled``.
     Where the program raises, what only reads may have run behind that: it waits for writes alone (``waits_of``).
     """
     function: JittedFunction = captured.function
     plain = run_plain(function, make(), {})
     shown = _without_reads if plain.end[0] == "raised" else _in_order
-    for level in LEVELS:
-        found = run_at(level, captured, make(), {})
-        assert found.end == plain.end, (level, found.end, plain.end)
-        assert shown(found.effects) == shown(plain.effects), level
+    for level, *without in (*((level,) for level in LEVELS), *(("O2", name) for name in disabled)):
+        found = run_at(level, captured, make(), {}, disabled=tuple(without))
+        assert found.end == plain.end, (level, without, found.end, plain.end)
+        assert shown(found.effects) == shown(plain.effects), (level, without)
         if plain.end[0] == "gave":
-            assert found.calls == plain.calls if level == "O0" else found.calls <= plain.calls, level
+            assert found.calls == plain.calls if level == "O0" else found.calls <= plain.calls, (level, without)
     if may_start_early(captured):
         check_early(captured, make, plain)
 

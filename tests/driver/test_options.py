@@ -65,7 +65,15 @@ def test_an_engine_option_is_checked_when_the_target_is_resolved(option: str, va
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("seed", 1.5), ("seed", True), ("timeout", 0), ("timeout", "1"), ("order_sections", 1), ("priority", 1001)],
+    [
+        ("seed", 1.5),
+        ("seed", True),
+        ("timeout", 0),
+        ("timeout", "1"),
+        ("order_sections", 1),
+        ("priority", 1001),
+        ("disabled_passes", "cse"),
+    ],
 )
 def test_any_other_option_is_checked_at_the_line_that_sets_it(option: str, value: object):
     with pytest.raises(InputError, match=f"{option} is {value!r}") as caught:

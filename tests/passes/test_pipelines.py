@@ -151,6 +151,21 @@ def test_levels_name_passes_and_each_level_does_what_the_one_below_does():
     assert set(found["O2"]) <= set(PASSES)
 
 
+def test_disabled_passes_are_left_out_wherever_they_stand():
+    whole = [each.NAME for each in pipeline("O2").passes]
+    left = [each.NAME for each in pipeline("O2", disabled=("dce", "cse")).passes]
+    assert left == [name for name in whole if name not in ("dce", "cse")]
+
+
+@pytest.mark.parametrize(
+    ("level", "name", "remedy"), [("O1", "hoist-prefixes", "use one of dce"), ("O2", "ces", "cse")]
+)
+def test_a_pass_that_the_level_has_not_cannot_be_disabled(level: str, name: str, remedy: str):
+    with pytest.raises(InputError, match=f"the pipeline of -{level} has no pass '{name}' to disable") as caught:
+        pipeline(level, disabled=(name,))
+    assert remedy in (caught.value.remedy or "")
+
+
 def test_the_readme_names_every_file_and_every_pass():
     readme = (PACKAGE / "README.md").read_text(encoding="utf-8")
     table = readme.partition("## How to add")[0]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lmc import driver
-from lmc.cli.options import OrderSections, ProfileUse, program_option
+from lmc.cli.options import DisabledPasses, OrderSections, ProfileUse, program_option
 from lmc.cli.output import (
     MODELS,
     check_output,
@@ -58,6 +58,7 @@ def compile_command(
     model: Annotated[str | None, typer.Option(help=f"Target: {MODELS}.")] = None,
     profile: ProfileUse = None,
     order_sections: OrderSections = None,
+    disabled_passes: DisabledPasses = None,
     remarks: Annotated[bool, typer.Option("--remarks", help="Print what each pass did and what stopped it.")] = False,
     breaks: Annotated[bool, typer.Option("--breaks", help="Print graph breaks: line, cause and remedy.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Summary, remarks and breaks as JSON.")] = False,
@@ -77,7 +78,13 @@ def compile_command(
         chosen = None if level is None else f"O{level.value}"
         runner = driver.runner_for(
             function,
-            {"target": target_spec(model), "level": chosen, "profile": profile, "order_sections": order_sections},
+            {
+                "target": target_spec(model),
+                "level": chosen,
+                "profile": profile,
+                "order_sections": order_sections,
+                "disabled_passes": disabled_passes,
+            },
         )
         arguments = _arguments(reader, fixed) if data is None else _row(reader, fixed, data, row or 0)
         compiled = runner.compile(arguments)

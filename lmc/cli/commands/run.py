@@ -16,6 +16,7 @@ from lmc.cli.interrupts import Interrupts
 from lmc.cli.options import (
     Deterministic,
     Device,
+    DisabledPasses,
     Dtype,
     KvTokens,
     OrderSections,
@@ -116,6 +117,7 @@ def run_command(
         typer.Option("--profile-use", metavar="FILE", help="Plan by a profile of earlier runs, as lmc compile does."),
     ] = None,
     order_sections: OrderSections = None,
+    disabled_passes: DisabledPasses = None,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -209,6 +211,7 @@ def run_command(
                 "timeout": timeout,
                 "profile": profile_use,
                 "order_sections": order_sections,
+                "disabled_passes": disabled_passes,
             }
             rows_file = None if output is None or is_stream(output) else RowsFile(output, ordered=ordered)
             runner, signature = _load(program, given, functions, is_replay=sink.journal is not None)

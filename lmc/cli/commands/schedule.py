@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lmc import driver
-from lmc.cli.options import OrderSections, ProfileUse
+from lmc.cli.options import DisabledPasses, OrderSections, ProfileUse
 from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec, write_artifact
 from lmc.ir.wording import with_count
 
@@ -32,6 +32,7 @@ def schedule_command(
     batch: Annotated[int, typer.Option(metavar="N", min=1, help="Requests that run together.")] = 256,
     profile: ProfileUse = None,
     order_sections: OrderSections = None,
+    disabled_passes: DisabledPasses = None,
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, replacing it.")
     ] = None,
@@ -43,7 +44,12 @@ def schedule_command(
     lmc run --schedule executes it. The header identifies the plan and the rows.
     """
     check_output(output, program=driver.program_file(program), input=data, profile=profile)
-    given = {"target": target_spec(model), "profile": profile, "order_sections": order_sections}
+    given: driver.GivenOptions = {
+        "target": target_spec(model),
+        "profile": profile,
+        "order_sections": order_sections,
+        "disabled_passes": disabled_passes,
+    }
     room = driver.schedule.Room(driver.schedule.HOLDS_ALL if kv_tokens is None else kv_tokens, batch)
     with prints_to_stderr():
         found = driver.schedule.run(program, data, given, room, assignments or [])

@@ -65,7 +65,8 @@ def begin_journal(
 
     Raises ``UsageError`` for the journal of an unfinished run that is not resumed, and for one of another run.
     """
-    settings = {"level": options.level, "lmc": __version__}
+    passes = {"disabled_passes": [*options.disabled_passes]} if options.disabled_passes else {}
+    settings = {"level": options.level, **passes, "lmc": __version__}
     record = replace(record, options={**record.options, **settings})
     try:
         if journal.is_fresh or resumption is None:

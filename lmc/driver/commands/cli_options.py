@@ -48,7 +48,11 @@ def runner_for(function: JittedFunction, given: GivenOptions) -> Runner:
 
 def options_for_saved(path: str, given: GivenOptions) -> Options:
     """The options of a saved plan. Raises ``UsageError`` for those that say how a program is compiled."""
-    for option, name in (("--profile-use", "profile"), ("--order-sections", "order_sections")):
+    for option, name in (
+        ("--profile-use", "profile"),
+        ("--order-sections", "order_sections"),
+        ("--disable-pass", "disabled_passes"),
+    ):
         if given.get(name) is not None:
             raise UsageError(
                 f"{option} says how a program is compiled, and {path} is compiled already",

@@ -44,7 +44,6 @@ from lmc.ir.errors import InputError, LmcWarning, Location
 from lmc.ir.module import Module
 from lmc.ir.wording import with_article, with_count
 from lmc.passes.base import Pass
-from lmc.passes.pipelines import pipeline
 from lmc.report.forms.dot import dot
 from lmc.report.forms.mermaid import mermaid
 from lmc.report.forms.tree import tree
@@ -304,9 +303,7 @@ def _given(compiled: Compiled) -> Given:
     def after(each: Pass, module: Module) -> None:
         steps.append(Step(each.NAME, module, tuple(context.remarks[sum(len(step.remarks) for step in steps) :])))
 
-    result = pipeline(options.level, order_sections=options.order_sections).run(
-        captured.module, context, valid=True, after=after
-    )
+    result = options.passes.run(captured.module, context, valid=True, after=after)
     files = shown_files(steps, [entry.location for entry in compiled.breaks])
     return Given(
         steps,

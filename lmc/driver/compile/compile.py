@@ -23,7 +23,7 @@ from lmc.ir.module import Module
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.wording import with_count
 from lmc.passes.base import Remark
-from lmc.passes.pipelines import PipelineOptions, pipeline
+from lmc.passes.pipelines import PipelineOptions
 
 MAX_VARIANTS = 64
 
@@ -82,7 +82,7 @@ def compile_captured(
     program.
     """
     cache = ConstraintCache() if cache is None else cache
-    passes = pipeline(options.level, order_sections=options.order_sections)
+    passes = options.passes
     if passes.passes:
         start(cache, captured.module, tokenizer)
     optimized = passes.run(captured.module, pass_context(target, tokenizer, cache, options.profile), valid=True)

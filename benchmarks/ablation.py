@@ -1,0 +1,404 @@
+"""The worth of each pass: programs without it, at -O0 and at -O2, on the local engine and on servers that people run.
+
+python benchmarks/ablation.py [--write] [--case single] [--place vllm] [--program react] [--repeats 3]
+
+- passes: batches of the programs of `programs.py`, and of ordinary ones that have what those have not (constraints,
+  tools, loops, the same question twice). Each runs at -O2, at -O0, and at -O2 without each pass that changes its IR;
+  where a pass changes nothing, so does leaving it out. Forms take turns, each begins with an empty cache. Ratios
+  are those of seconds to -O2 in the same repeat: above 1 the pass pays. `computed` are tokens that the engine or server
+  computed, by its own count.
+- single: one row, compiled beside eager.
+
+Places: the local engine with a pool that holds all, and with one for a quarter of the distinct tokens; vLLM's server
+where `LMC_BENCH_VLLM` names its interpreter, and that of llama-cpp-python where `LMC_BENCH_LLAMA_CPP` does (README.md).
+The 124.6M random model of `workloads.py`, greedy.
+"""
+
+import argparse
+import math
+import os
+import random
+import re
+import shlex
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from lmc.driver.targets.openmp import SLEEPING_THREADS
+
+os.environ |= SLEEPING_THREADS  # before torch loads
+os.environ["VLLM_SERVER_DEV_MODE"] = "1"  # it can empty its cache then
+
+import httpx2
+
+import lmc
+from benchmarks.engine import FOLDER
+from benchmarks.peers.shapes import ALL_SHAPES, Row, words
+from benchmarks.programs import PROGRAMS
+from benchmarks.results import machine, processor, table, write_section
+from benchmarks.runners import versions
+from benchmarks.servers import BLOCK, distinct_tokens
+from benchmarks.serving import vllm_serving
+from benchmarks.workloads import make_words_model
+from lmc.passes.pipelines import pipeline
+
+DTYPE = "bfloat16"
+POOL = 40_000
+INSTANCES = 6
+LATENCY = 0.3
+"""Seconds of a tool that looks something up."""
+
+
+@lmc.tool(effect="reads", early=True)
+def look_up(name: str) -> str:
+    """Look up a name in a system that takes its time."""
+    time.sleep(LATENCY)
+    return f" known as {name.strip().split(' ')[0]}"
+
+
+@lmc.jit
+def records(s: Any, page: str) -> Any:
+    """Read fields of a page, each in a form."""
+    s += " Read the page and give its fields." + page
+    s += " Title:"
+    s.gen("title", regex="( [a-z]{4,6}){3}", max_tokens=8)
+    s += " Names:"
+    s.gen("names", regex="( [a-z]{6}){2,4}", max_tokens=8)
+    return [s["title"], s["names"]]
+
+
+def language_of(s: Any) -> str:
+    s += " The language is:"
+    return s.gen("language", max_tokens=8, min_tokens=8)
+
+
+@lmc.jit
+def review(s: Any, text: str) -> Any:
+    """Two reviewers: each asks for the language first; notes of the second are not used."""
+    s += " Review this text." + text
+    first, second = s.fork(2)
+    style = language_of(first)
+    first += " Style:"
+    first.gen("style", max_tokens=32, min_tokens=32)
+    facts = language_of(second)
+    notes = second.fork(1)[0]
+    notes += " Notes:"
+    notes.gen("notes", max_tokens=32, min_tokens=32)
+    second += " Facts:"
+    return [style, first["style"], facts, second.gen("facts", max_tokens=32, min_tokens=32)]
+
+
+@lmc.jit
+def summaries(s: Any, pages: list[str]) -> Any:
+    """Sum up pages one after the other in a loop that appends to a text."""
+    notes = ""
+    for page in pages:
+        reader = s.fork(1)[0]
+        reader += " Sum up this page." + page
+        notes += reader.gen("summary", max_tokens=32, min_tokens=32)
+    s += " Notes:" + notes + " Report:"
+    return [s.gen("report", max_tokens=32, min_tokens=32)]
+
+
+@lmc.jit
+def assistant(s: Any, question: str) -> Any:
+    """Look something up where the model wants it."""
+    s += " Answer the question." + question
+    s += " Plan:"
+    plan = s.gen("plan", max_tokens=32, min_tokens=32)
+    if " zzz" not in plan:
+        s += look_up(question)
+    s += " Answer:"
+    return [plan, s.gen("answer", max_tokens=16, min_tokens=16)]
+
+
+EVERYDAY: dict[str, tuple[Any, Callable[[random.Random], Row]]] = {
+    "records": (records, lambda rng: {"page": words(rng, 300)}),
+    "review": (review, lambda rng: {"text": words(rng, 300)}),
+    "summaries": (summaries, lambda rng: {"pages": [words(rng, 150) for _ in range(4)]}),
+    "assistant": (assistant, lambda rng: {"question": words(rng, 60)}),
+}
+
+
+def rows_of(program: str, seed: str, count: int) -> list[Row]:
+    """Return rows of a program, decided by ``seed``."""
+    rng = random.Random(f"ablation/{program}/{seed}")
+    if program in EVERYDAY:
+        return [EVERYDAY[program][1](rng) for _ in range(count)]
+    return ALL_SHAPES[program].rows(rng, count)
+
+
+def program_of(name: str) -> Any:
+    """Return the program of that name."""
+    return EVERYDAY[name][0] if name in EVERYDAY else PROGRAMS[name]
+
+
+@dataclass(frozen=True)
+class Place:
+    """An engine or server that runs programs: its target, the tokens it has computed so far, and how it forgets."""
+
+    target: Any
+    computed: Callable[[], float]
+    forget: Callable[[], object]
+
+
+@contextmanager
+def local(program: str, *, tight: bool) -> Generator[Place]:
+    """The local engine."""
+    from lmc.driver.targets.engines import adopt_engine
+    from lmc.runtime.local import load_local_engine
+
+    tokens = POOL
+    if tight:
+        if program in EVERYDAY:
+            tokens = 1_024
+        else:
+            tokens = max(distinct_tokens(program, rows_of(program, "0", INSTANCES)) // 4, 1_024)
+    folder = make_words_model(FOLDER / "words")
+    engine: Any = load_local_engine(folder, dtype=DTYPE, kv_tokens=tokens)
+    try:
+        yield Place(
+            adopt_engine(engine),
+            lambda: engine.statistics.prefilled_tokens + engine.statistics.generated_tokens,
+            engine.flush_cache,
+        )
+    finally:
+        engine.close()
+
+
+@contextmanager
+def vllm(program: str) -> Generator[Place]:
+    """The server of vLLM, with prefix caching."""
+    del program
+    folder = make_words_model(FOLDER / "words")
+    pages = str(POOL // BLOCK)
+    with vllm_serving(
+        os.environ["LMC_BENCH_VLLM"], folder, DTYPE, "--num-gpu-blocks-override", pages
+    ) as (endpoint, _):
+
+        def computed() -> float:
+            text = httpx2.get(f"{endpoint.url}/metrics").raise_for_status().text
+            found = {
+                name: sum(map(float, re.findall(rf"^vllm:{name}_total\{{[^}}]*\}} (\S+)$", text, re.M)))
+                for name in ("prompt_tokens", "generation_tokens", "prefix_cache_hits")
+            }
+            return found["prompt_tokens"] + found["generation_tokens"] - found["prefix_cache_hits"]
+
+        target = lmc.remote(
+            f"server:{endpoint.url}#{endpoint.model}",
+            tokenizer=str(folder),
+            capabilities={"parameters": ["temperature", "min_tokens"]},
+        )
+        yield Place(
+            target, computed, lambda: httpx2.post(f"{endpoint.url}/reset_prefix_cache", timeout=60).raise_for_status()
+        )
+
+
+@contextmanager
+def llama_cpp(program: str) -> Generator[Place]:
+    """The server of llama-cpp-python, which runs one request at a time; it logs the tokens that it computes."""
+    del program
+    interpreter = os.environ["LMC_BENCH_LLAMA_CPP"]
+    folder = make_words_model(FOLDER / "words")
+    convert = "import sys; from benchmarks.peers.gguf_model import converted; from pathlib import Path; "
+    convert += f"converted(Path(sys.argv[1]), {DTYPE!r})"
+    subprocess.run([interpreter, "-c", convert, str(folder)], check=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [interpreter, "-m", "llama_cpp.server", "--model", str(folder / f"{DTYPE}.gguf"), "--port", str(port)]
+    command += ["--n_ctx", "4096", "--n_threads", str(os.cpu_count() or 1), "--verbose", "true"]
+    log = FOLDER / "ablation_llama.log"
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True) as process,
+    ):
+        url = f"http://127.0.0.1:{port}"
+        try:
+            while process.poll() is None:
+                try:
+                    models = httpx2.get(f"{url}/v1/models").json()["data"]
+                    break
+                except (httpx2.TransportError, ValueError):
+                    time.sleep(0.2)
+            else:
+                raise SystemExit(log.read_text(encoding="utf-8", errors="replace")[-3000:])
+
+            def computed() -> float:
+                text = log.read_text(encoding="utf-8", errors="replace")
+                return sum(map(int, re.findall(r"eval time = .*?/ +(\d+) (?:tokens|runs)", text)))
+
+            def forget() -> None:  # it keeps the tokens of its last request alone
+                body = {"model": models[0]["id"], "prompt": " about", "max_tokens": 1}
+                httpx2.post(f"{url}/v1/completions", json=body, timeout=60).raise_for_status()
+
+            yield Place(lmc.remote(f"server:{url}", capabilities={"greedy": True}), computed, forget)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+PLACES: dict[str, Callable[[str], AbstractContextManager[Place]]] = {
+    "local": lambda program: local(program, tight=False),
+    "local, tight": lambda program: local(program, tight=True),
+    "vllm": vllm,
+    "llama.cpp": llama_cpp,
+}
+_NEEDS = {"vllm": "LMC_BENCH_VLLM", "llama.cpp": "LMC_BENCH_LLAMA_CPP"}
+FULL, NONE = "-O2", "-O0"
+
+
+@dataclass
+class Form:
+    """A program in one form, and what its batches took."""
+
+    program: Any
+    seconds: list[float]
+    computed: list[float]
+    requests: int = 0
+    values: tuple[Any, ...] = ()
+
+    def run(self, place: Place, rows: Sequence[Row]) -> None:
+        """Run a batch from an empty cache."""
+        place.forget()
+        before, begun = place.computed(), time.perf_counter()
+        results = list(self.program.batch(rows))
+        self.seconds.append(time.perf_counter() - begun)
+        self.computed.append(place.computed() - before)
+        for result in results:
+            if result.error is not None:
+                raise result.error
+        self.requests = sum(result.usage.calls for result in results)
+        self.values += tuple(result.value for result in results)
+
+
+def forms_of(program: Any, target: Any, row: Row) -> dict[str, Form]:
+    """Return a program in the forms that differ, by name."""
+
+    def form(**options: Any) -> Form:
+        return Form(program.on(target, **options), [], [])
+
+    def ir(form: Form) -> str:
+        return str(form.program.compile(**row).module)
+
+    found = {FULL: form(), NONE: form(level="O0")}
+    whole = ir(found[FULL])
+    for name in dict.fromkeys(each.NAME for each in pipeline("O2").passes):
+        without = form(disabled_passes=(name,))
+        if ir(without) != whole:
+            found[f"without {name}"] = without
+    return found
+
+
+def measure_passes(place: Place, name: str, repeats: int) -> dict[str, Form]:
+    """Run a program in all its forms. Their results are equal, or the measurement ends."""
+    program = program_of(name)
+    rows = [rows_of(name, str(repeat), INSTANCES) for repeat in range(-1, repeats)]
+    forms = forms_of(program, place.target, rows[0][0])
+    for number, batch in enumerate(rows):
+        order = list(forms) if number % 2 else list(reversed(forms))
+        for form in order:
+            forms[form].run(place, batch[:1] if number == 0 else batch)  # the first one warms up
+    for form in forms.values():
+        del form.seconds[0], form.computed[0]
+    return forms
+
+
+def ratio_of(form: Form, whole: Form) -> float:
+    """Return how many times as long as the whole pipeline a form took."""
+    return statistics.median(one / other for one, other in zip(form.seconds, whole.seconds, strict=True))
+
+
+def passes_case(places: Sequence[str], names: Sequence[str], repeats: int) -> str:
+    """Compare forms of programs at each place."""
+    lines: list[list[str]] = []
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for place_name in places:
+        for name in names:
+            with PLACES[place_name](name) as place:
+                forms = measure_passes(place, name, repeats)
+            whole = forms[FULL]
+            for form_name, form in forms.items():
+                ratio = ratio_of(form, whole)
+                same = sum(map(_equal, form.values, whole.values))
+                seconds = statistics.median(form.seconds)
+                cells = [place_name, name, form_name, f"{seconds:.2f}", f"{ratio:.2f}", f"{form.requests:,}"]
+                lines.append([*cells, f"{statistics.median(form.computed):,.0f}", f"{same} of {len(whole.values)}"])
+                print(" | ".join(lines[-1]), flush=True)
+                if form is not whole:
+                    ratios.setdefault((form_name, place_name), []).append(ratio)
+    kinds = list(dict.fromkeys(form for form, _ in ratios))
+    summary = [[kind, *(_mean(ratios.get((kind, place))) for place in places)] for kind in kinds]
+    head = ["place", "program", "form", "seconds", "/ -O2", "requests", "computed", "equal results"]
+    about = (
+        f"Batches of {INSTANCES} rows, medians of {repeats}. Geometric means of the ratios to -O2, and of how many"
+        " programs; all others are left as they are by the pass:\n\n"
+    )
+    return about + table(["form", *places], summary) + "\n" + table(head, lines)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return one == other
+
+
+def _mean(ratios: list[float] | None) -> str:
+    if not ratios:
+        return ""
+    return f"{math.exp(statistics.fmean(map(math.log, ratios))):.2f} ({len(ratios)})"
+
+
+def single_case(places: Sequence[str], names: Sequence[str], repeats: int) -> str:
+    """Compare one compiled run with an eager one."""
+    lines: list[list[str]] = []
+    for place_name in places:
+        for name in names:
+            with PLACES[place_name](name) as place:
+                program = program_of(name).on(place.target)
+                seconds: dict[str, list[float]] = {"compiled": [], "eager": []}
+                runs = {"compiled": program.run, "eager": program.eager}
+                for repeat, row in enumerate(rows_of(name, "single", repeats + 1)):
+                    for side in sorted(runs, reverse=bool(repeat % 2)):
+                        place.forget()
+                        begun = time.perf_counter()
+                        runs[side](**row)
+                        if repeat:
+                            seconds[side].append(time.perf_counter() - begun)
+            ratio = statistics.median(one / other for one, other in zip(*seconds.values(), strict=True))
+            cells = [f"{1000 * statistics.median(seconds[side]):,.0f}" for side in seconds]
+            lines.append([place_name, name, *cells, f"{ratio:.3f}"])
+            print(" | ".join(lines[-1]), flush=True)
+    about = f"Single rows, each from an empty cache, medians of {repeats} rows, milliseconds.\n\n"
+    return about + table(["place", "program", "compiled", "eager", "compiled / eager"], lines)
+
+
+CASES = {"passes": passes_case, "single": single_case}
+
+
+def main() -> None:
+    """Measure, and write the sections."""
+    places = [name for name in PLACES if name not in _NEEDS or os.environ.get(_NEEDS[name])]
+    programs = [*PROGRAMS, *EVERYDAY]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="update RESULTS.md")
+    parser.add_argument("--case", action="append", choices=CASES, help="all without")
+    parser.add_argument("--place", action="append", choices=places, help="all without")
+    parser.add_argument("--program", action="append", choices=programs, help="all without")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    for case in options.case or CASES:
+        text = f"{machine()}, {processor()}; {versions(['lmc'])}. "
+        text += CASES[case](options.place or places, options.program or programs, options.repeats)
+        print(text)
+        if options.write:
+            command = ["python", "benchmarks/ablation.py", *sys.argv[1:]]
+            write_section(f"ablation: {case}", shlex.join(command), text)
+
+
+if __name__ == "__main__":
+    main()
