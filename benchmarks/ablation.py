@@ -11,7 +11,7 @@ python benchmarks/ablation.py [--write] [--case single] [--place vllm] [--progra
 
 Places: the local engine with a pool that holds all, and with one for a quarter of the distinct tokens; vLLM's server
 where `LMC_BENCH_VLLM` names its interpreter, and that of llama-cpp-python where `LMC_BENCH_LLAMA_CPP` does (README.md).
-The 124.6M random model of `workloads.py`, greedy.
+The small random model of `agents.py` in float32, greedy: a run is long against a step, and results are equal.
 """
 
 import argparse
@@ -44,14 +44,17 @@ from benchmarks.peers.shapes import ALL_SHAPES, Row, words
 from benchmarks.programs import PROGRAMS
 from benchmarks.results import machine, processor, table, write_section
 from benchmarks.runners import versions
-from benchmarks.servers import BLOCK, distinct_tokens
+from benchmarks.servers import BLOCK, CAPABILITIES, distinct_tokens
 from benchmarks.serving import vllm_serving
-from benchmarks.workloads import make_words_model
+from benchmarks.workloads import make_small_model
+from lmc.ir.wording import with_count
 from lmc.passes.pipelines import pipeline
 
-DTYPE = "bfloat16"
+DTYPE = "float32"
 POOL = 40_000
 INSTANCES = 6
+BATCHES = (INSTANCES, 1)
+"""Rows of a batch. What only lets more run at the same time pays where few rows are there."""
 LATENCY = 0.3
 """Seconds of a tool that looks something up."""
 
@@ -68,9 +71,9 @@ def records(s: Any, page: str) -> Any:
     """Read fields of a page, each in a form."""
     s += " Read the page and give its fields." + page
     s += " Title:"
-    s.gen("title", regex="( [a-z]{4,6}){3}", max_tokens=8)
+    s.gen("title", regex="( [a-z]{4,6}){3}", max_tokens=24)
     s += " Names:"
-    s.gen("names", regex="( [a-z]{6}){2,4}", max_tokens=8)
+    s.gen("names", regex="( [a-z]{6}){3}", max_tokens=24)
     return [s["title"], s["names"]]
 
 
@@ -161,7 +164,7 @@ def local(program: str, *, tight: bool) -> Generator[Place]:
             tokens = 1_024
         else:
             tokens = max(distinct_tokens(program, rows_of(program, "0", INSTANCES)) // 4, 1_024)
-    folder = make_words_model(FOLDER / "words")
+    folder = make_small_model(FOLDER / "agents")
     engine: Any = load_local_engine(folder, dtype=DTYPE, kv_tokens=tokens)
     try:
         yield Place(
@@ -177,11 +180,9 @@ def local(program: str, *, tight: bool) -> Generator[Place]:
 def vllm(program: str) -> Generator[Place]:
     """The server of vLLM, with prefix caching."""
     del program
-    folder = make_words_model(FOLDER / "words")
+    folder = make_small_model(FOLDER / "agents")
     pages = str(POOL // BLOCK)
-    with vllm_serving(
-        os.environ["LMC_BENCH_VLLM"], folder, DTYPE, "--num-gpu-blocks-override", pages
-    ) as (endpoint, _):
+    with vllm_serving(os.environ["LMC_BENCH_VLLM"], folder, DTYPE, "--num-gpu-blocks-override", pages) as (endpoint, _):
 
         def computed() -> float:
             text = httpx2.get(f"{endpoint.url}/metrics").raise_for_status().text
@@ -194,7 +195,7 @@ def vllm(program: str) -> Generator[Place]:
         target = lmc.remote(
             f"server:{endpoint.url}#{endpoint.model}",
             tokenizer=str(folder),
-            capabilities={"parameters": ["temperature", "min_tokens"]},
+            capabilities=CAPABILITIES,
         )
         yield Place(
             target, computed, lambda: httpx2.post(f"{endpoint.url}/reset_prefix_cache", timeout=60).raise_for_status()
@@ -206,7 +207,7 @@ def llama_cpp(program: str) -> Generator[Place]:
     """The server of llama-cpp-python, which runs one request at a time; it logs the tokens that it computes."""
     del program
     interpreter = os.environ["LMC_BENCH_LLAMA_CPP"]
-    folder = make_words_model(FOLDER / "words")
+    folder = make_small_model(FOLDER / "agents")
     convert = "import sys; from benchmarks.peers.gguf_model import converted; from pathlib import Path; "
     convert += f"converted(Path(sys.argv[1]), {DTYPE!r})"
     subprocess.run([interpreter, "-c", convert, str(folder)], check=True)
@@ -239,7 +240,7 @@ def llama_cpp(program: str) -> Generator[Place]:
                 body = {"model": models[0]["id"], "prompt": " about", "max_tokens": 1}
                 httpx2.post(f"{url}/v1/completions", json=body, timeout=60).raise_for_status()
 
-            yield Place(lmc.remote(f"server:{url}", capabilities={"greedy": True}), computed, forget)
+            yield Place(lmc.remote(f"server:{url}", capabilities=CAPABILITIES), computed, forget)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
 
@@ -296,10 +297,10 @@ def forms_of(program: Any, target: Any, row: Row) -> dict[str, Form]:
     return found
 
 
-def measure_passes(place: Place, name: str, repeats: int) -> dict[str, Form]:
-    """Run a program in all its forms. Their results are equal, or the measurement ends."""
+def measure_passes(place: Place, name: str, size: int, repeats: int) -> dict[str, Form]:
+    """Run batches of so many rows in all forms of a program."""
     program = program_of(name)
-    rows = [rows_of(name, str(repeat), INSTANCES) for repeat in range(-1, repeats)]
+    rows = [rows_of(name, f"{size}/{repeat}", size) for repeat in range(-1, repeats)]
     forms = forms_of(program, place.target, rows[0][0])
     for number, batch in enumerate(rows):
         order = list(forms) if number % 2 else list(reversed(forms))
@@ -322,25 +323,27 @@ def passes_case(places: Sequence[str], names: Sequence[str], repeats: int) -> st
     for place_name in places:
         for name in names:
             with PLACES[place_name](name) as place:
-                forms = measure_passes(place, name, repeats)
-            whole = forms[FULL]
-            for form_name, form in forms.items():
-                ratio = ratio_of(form, whole)
-                same = sum(map(_equal, form.values, whole.values))
-                seconds = statistics.median(form.seconds)
-                cells = [place_name, name, form_name, f"{seconds:.2f}", f"{ratio:.2f}", f"{form.requests:,}"]
-                lines.append([*cells, f"{statistics.median(form.computed):,.0f}", f"{same} of {len(whole.values)}"])
-                print(" | ".join(lines[-1]), flush=True)
-                if form is not whole:
-                    ratios.setdefault((form_name, place_name), []).append(ratio)
-    kinds = list(dict.fromkeys(form for form, _ in ratios))
-    summary = [[kind, *(_mean(ratios.get((kind, place))) for place in places)] for kind in kinds]
-    head = ["place", "program", "form", "seconds", "/ -O2", "requests", "computed", "equal results"]
+                measured = {size: measure_passes(place, name, size, repeats) for size in BATCHES}
+            for size, forms in measured.items():
+                whole = forms[FULL]
+                for form_name, form in forms.items():
+                    ratio = ratio_of(form, whole)
+                    same = sum(map(_equal, form.values, whole.values))
+                    seconds = statistics.median(form.seconds)
+                    cells = [place_name, name, str(size), form_name, f"{seconds:.2f}", f"{ratio:.2f}"]
+                    cells += [f"{form.requests:,}", f"{statistics.median(form.computed):,.0f}"]
+                    lines.append([*cells, f"{same} of {len(whole.values)}"])
+                    print(" | ".join(lines[-1]), flush=True)
+                    if form is not whole:
+                        ratios.setdefault((form_name, f"{place_name}, {with_count(size, 'row')}"), []).append(ratio)
+    kinds, columns = (list(dict.fromkeys(found)) for found in zip(*ratios, strict=True))
+    summary = [[kind, *(_mean(ratios.get((kind, column))) for column in columns)] for kind in kinds]
+    head = ["place", "program", "rows", "form", "seconds", "/ -O2", "requests", "computed", "equal results"]
     about = (
-        f"Batches of {INSTANCES} rows, medians of {repeats}. Geometric means of the ratios to -O2, and of how many"
-        " programs; all others are left as they are by the pass:\n\n"
+        f"Medians of {repeats}. Geometric means of the ratios to -O2, and of how many programs; a pass leaves all"
+        " others as they are:\n\n"
     )
-    return about + table(["form", *places], summary) + "\n" + table(head, lines)
+    return about + table(["form", *columns], summary) + "\n" + table(head, lines)
 
 
 def _equal(one: Any, other: Any) -> bool:

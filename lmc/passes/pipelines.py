@@ -90,7 +90,7 @@ class PipelineOptions:
     """Options of the compilation of a captured program.
 
     ``order_sections`` puts movable sections of text first (``lmc.section``); ``profile`` is of earlier runs.
-    ``disabled_passes`` are left out of the pipeline, wherever they stand in it.
+    ``disabled_passes`` are left out of the pipeline.
     """
 
     level: str
