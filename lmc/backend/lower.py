@@ -48,10 +48,12 @@ def _check_needs(module: Module, target: Target) -> None:
     for op in walk((block,)):
         if isinstance(op, SamplingOp | SelectOp) and op.billable:
             # The first turn in an order that is always the same: there may be one for each way through the program.
-            for turn in sorted(ends.get(op.context, ()), key=repr) or (OpenTurn(is_chat=True),):
-                check_op(op, turn, target.capabilities, target.spec)
-            if isinstance(op, SamplingOp) and op.billable and op.constraint is not None:
-                _check_form(op, symbols[op.constraint], target)
+            turns = sorted(ends.get(op.context, ()), key=repr) or (OpenTurn(is_chat=True),)
+            for turn in turns:
+                check_op(op, turn, target.served)
+            if isinstance(op, SamplingOp) and op.constraint is not None:
+                for each in target.chain:
+                    _check_form(op, symbols[op.constraint], each)
 
 
 def _check_form(op: SamplingOp, symbol: Constraint, target: Target) -> None:

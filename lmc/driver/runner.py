@@ -226,7 +226,7 @@ class Runner:
 
     async def _ask_server(self) -> None:
         """Probe a server without blocking the loop: the entering call finds it probed."""
-        if needs_probe(self.target()):
+        if any(map(needs_probe, self.target().chain)):
             await asyncio.to_thread(target_of_run, self.options)
 
     def _interrupted(self) -> Result:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from lmc import builtin_model
 from lmc.driver.options import Options
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.hosted import SETTINGS, hosted_target, known_target, model_file, remote, spec_of
 from lmc.ir.engine.capabilities import PARAMETERS, Capabilities
 from lmc.ir.engine.target import HOSTED, RemoteSettings, Target
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import InputError
 
 _DATA = {
@@ -104,6 +106,49 @@ def test_a_target_of_the_project_has_its_settings(tmp_path: Path):
     assert not target.capabilities.seed
     assert target.capabilities.max_output_tokens is None
     assert target.capabilities.parameters == {"temperature"}
+
+
+SECOND = '[tool.lmc.targets.second]\nkind = "anthropic"\nmodel = "claude-opus-5"\ntimeout = 7\n'
+
+
+def test_a_fallback_is_a_target_of_the_project_with_its_settings(tmp_path: Path):
+    target = _defined(tmp_path, f'fallback = "second"\n{SECOND}reasoning_tokens = 9\nfallback = "openai:gpt-4o"')
+    assert [each.spec for each in target.chain] == ["openai:gpt-4.1", "anthropic:claude-opus-5", "openai:gpt-4o"]
+    second = target.chain[1]
+    assert second.remote is not None
+    assert (second.remote.timeout, second.remote.reasoning_tokens) == (7, 9)
+    given = remote("openai:gpt-5.6", fallback="second")  # the project is read by the call
+    assert resolve_target(Options(given), environment={}, folder=tmp_path).fallback == second
+
+
+TOKENIZED = f'kind = "server"\nserver = "vllm"\ntokenizer = "{builtin_model.path()}"\n'
+
+
+@pytest.mark.parametrize(
+    ("settings", "cause"),
+    [
+        ('fallback = "third"', "fallback of openai:gpt-4.1 is 'third', which is no hosted model"),
+        ('fallback = "toy"', "fallback of openai:gpt-4.1 is 'toy', which is no hosted model"),
+        ('fallback = "openai:a b"', "no name of a model"),
+        (f'fallback = "second"\n{SECOND}fallback = "fast"', "a fallback of itself"),
+        (
+            f'fallback = "second"\n[tool.lmc.targets.second]\nbase_url = "http://127.0.0.1:1"\n{TOKENIZED}'
+            'api = "completions"',
+            "second can't be the fallback of openai:gpt-4.1: its contexts are tokens, those of the target are messages",
+        ),
+        (
+            f'[tool.lmc.targets.tokens]\nbase_url = "http://127.0.0.1:1"\n{TOKENIZED}fallback = "other"\n'
+            '[tool.lmc.targets.other]\nkind = "server"\nserver = "vllm"\nbase_url = "http://127.0.0.1:2"\n'
+            'tokenizer = "TOKENIZER"',
+            "other can't be the fallback of server:http://127.0.0.1:1: it has another tokenizer",
+        ),
+    ],
+)
+def test_a_target_that_can_be_no_fallback_is_one_error(tmp_path: Path, settings: str, cause: str):
+    (tmp_path / "tokenizer.json").write_text(toy_tokenizer().definition)
+    with pytest.raises(InputError, match=cause) as raised:
+        _defined(tmp_path, settings.replace("TOKENIZER", str(tmp_path)))
+    assert raised.value.remedy
 
 
 def test_a_server_of_the_project_has_an_address_and_perhaps_a_model():

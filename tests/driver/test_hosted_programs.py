@@ -9,6 +9,7 @@ import pydantic
 import pytest
 
 import lmc
+from lmc import builtin_model
 from lmc.driver import Options, Runner
 from lmc.ir.errors import LmcError
 
@@ -18,6 +19,7 @@ GPT, OLD_GPT, CLAUDE, OLD_CLAUDE = (
     "anthropic:claude-opus-5",
     "anthropic:claude-opus-4-5",
 )
+SERVER, TOKENS = "server:http://127.0.0.1:1", {"server": "vllm", "tokenizer": str(builtin_model.path())}
 
 
 class Loose(pydantic.BaseModel):
@@ -160,6 +162,13 @@ REFUSED = [
     (loose, GPT, "the constraint of 'loose/a' is refused: openai:gpt-5.6 takes objects"),
     (lark, CLAUDE, "takes no grammar"),
     (digits, CLAUDE, "takes no regex"),
+    (sampled, lmc.remote(OLD_GPT, fallback=GPT), "sets temperature, which the fallback openai:gpt-5.6 does not take"),
+    (twice, lmc.remote(OLD_CLAUDE, fallback=CLAUDE), "which the fallback anthropic:claude-opus-5 can't"),
+    (digits, lmc.remote(GPT, fallback=CLAUDE), "anthropic:claude-opus-5 takes no regex"),
+    (picked, lmc.remote(GPT, fallback="openai:gpt-4"), "the fallback openai:gpt-4 has neither"),
+    (measured, lmc.remote(SERVER, **TOKENS, fallback="scoreless"), "the fallback server:http://127.0.0.1:2 gives no"),
+    (picked, lmc.remote(SERVER, **TOKENS, fallback="scoreless"), "the fallback server:http://127.0.0.1:2 gives no"),
+    (long, lmc.remote(SERVER, server="vllm", fallback="chained"), "the fallback openai:gpt-4.1 gives at most 32,768"),
 ]
 TAKEN = [
     (sampled, OLD_GPT),
@@ -174,7 +183,22 @@ TAKEN = [
     (turns, CLAUDE),
     (twice, lmc.remote(GPT, continuation="turns")),
     (rounds, lmc.remote(CLAUDE, continuation="turns")),
+    (turns, lmc.remote(GPT, fallback=CLAUDE)),
+    (twice, lmc.remote(OLD_CLAUDE, fallback="closing")),
+    (measured, lmc.remote(SERVER, **TOKENS, fallback="server:http://127.0.0.1:2")),
 ]
+_PROJECT = """
+[tool.lmc.targets]
+scoreless = { kind = "server", base_url = "http://127.0.0.1:2", server = "vllm", capabilities = { scores = false } }
+chained = { kind = "server", base_url = "http://127.0.0.1:3", server = "vllm", fallback = "openai:gpt-4.1" }
+closing = { kind = "openai", model = "gpt-5.6", continuation = "turns" }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").write_text(_PROJECT)
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("level", ["O0", "O2"])
@@ -211,10 +235,12 @@ def test_draws_of_a_chat_model_are_never_merged():
         left, right, third = s.fork(3)
         return left.gen("a"), right.gen("a"), third.select("b", ["c", "d"])
 
-    def calls(target: str) -> int:
+    def calls(target: Any) -> int:
         return sum(op.billable for op in twins.on(target).compile().module.main.body.ops)
 
     assert calls("toy") < calls(GPT) == 3
+    assert calls(lmc.remote(SERVER, server="vllm")) == calls("toy")
+    assert calls(lmc.remote(SERVER, server="vllm", fallback=GPT)) == 3
 
 
 def test_compiling_loads_no_sdk_and_needs_no_key(tmp_path: Path):

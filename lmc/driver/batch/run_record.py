@@ -26,7 +26,7 @@ VERSION = 1
 MAX_RECORD_BYTES = 2**24
 _MODEL_FILES = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors")
 _TOKENIZER_FILES = ("*.json", "*.jinja", "*.model", "*.txt")
-_OF_RESULTS = ("api", "base_url", "fallback", "continuation", "reasoning_tokens")
+_OF_RESULTS = ("api", "base_url", "continuation", "reasoning_tokens")
 _CAPABILITIES = ("contexts", "continuation", "greedy", "seed", "structured", "scores", "parameters")
 """The capabilities of a hosted model that its requests and results depend on."""
 _WHOLE_BYTES = 2**26
@@ -171,6 +171,10 @@ def target_settings(target: Target) -> dict[str, Any]:
     for name in _CAPABILITIES:
         value = getattr(target.capabilities, name)
         settings[f"capability {name}"] = sorted(value) if isinstance(value, frozenset) else value
+    if target.fallback is not None:
+        settings["the fallback"] = target.fallback.spec
+        theirs = target_settings(target.fallback)
+        settings.update((f"{name} of the fallback", value) for name, value in theirs.items())
     return settings
 
 

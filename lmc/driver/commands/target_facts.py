@@ -104,13 +104,13 @@ def facts_of(name: str, *, asks: bool = False) -> TargetFacts:
         return _local_facts(resolve_target(Options(name), environment={}))
     spec, given = spec_of(name, tables[name]) if name in tables else (name, {})
     own = f"[tool.lmc.targets.{name}] in {path}"
-    known, probe = known_target(spec, given, own), None
+    known, probe = known_target(spec, given, own, tables), None
     if needs_probe(known.target):
         assert known.target.path is not None
         probe = known_probe(known.target.path)
         if probe is None or asks:
             probe = probe_again(known.target)
-            known = known_target(spec, given, own)
+            known = known_target(spec, given, own, tables)
     elif asks:
         raise _not_probed(name)
     target, remote = known.target, known.target.remote

@@ -104,16 +104,14 @@ def compile_captured(
 
 def _target_remarks(module: Module, target: Target) -> Iterator[Remark]:
     """Yield remarks on what a hosted model does in another way than a local one, each at its first line."""
-    capabilities = target.capabilities
     ops = list(walk([module.main.body]))
     drawn = [op for op in ops if isinstance(op, SamplingOp) and op.temperature is None and op.forced is None]
-    if drawn and not capabilities.greedy:
-        message = (
-            f"no temperature is sent: {target.spec} has no greedy outputs, so {with_count(len(drawn), 'call')} draw"
-        )
+    drawing = next((each.spec for each in target.chain if not each.capabilities.greedy), None)
+    if drawn and drawing is not None:
+        message = f"no temperature is sent: {drawing} has no greedy outputs, so {with_count(len(drawn), 'call')} draw"
         yield Remark("target", "missed", message, drawn[0].location, drawn[0].id)
     chosen = [op for op in ops if isinstance(op, SelectOp) and op.method is None]
-    if chosen and not capabilities.scores:
+    if chosen and not target.capabilities.scores:
         message = (
             f"the model writes the choice, under a schema of all: {target.spec} gives no log-probabilities of texts"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lmc.backend.plan import Plan
@@ -90,8 +90,12 @@ class Compiled:
 
 
 def pass_context(target: Target, tokenizer: Tokenizer, cache: ConstraintCache, profile: Profile | None) -> PassContext:
-    """Return the context of passes for ``target``: they estimate tokens where those of the model are not known."""
-    capabilities = target.capabilities
+    """Return the context of passes for ``target``: they estimate tokens where those of the model are not known.
+
+    Outputs are greedy if they are so on the fallbacks as well.
+    """
+    greedy = all(each.capabilities.greedy for each in target.chain)
+    capabilities = replace(target.capabilities, greedy=greedy)
     counted = tokenizer if capabilities.contexts == "tokens" else None
     return PassContext(counted, cache, profile, capabilities)
 

@@ -23,7 +23,7 @@ _LOGGER = logging.getLogger("lmc.journal")
 def acquire_engine(home: Service, target: Target, journal: RunJournal | None, tokenizer: Tokenizer) -> Engine:
     """The engine of a run, in use until ``release_engine``. A replay has none: nothing is loaded or connected to."""
     if journal is not None and journal.is_replay:
-        return ReplayedEngine(tokenizer, journal, target.capabilities)
+        return ReplayedEngine(tokenizer, journal, target)
     return home.engines.acquire(target)
 
 

@@ -18,11 +18,11 @@ from stat import S_ISREG
 from typing import Any
 
 from lmc.driver.options import ENGINE_OPTIONS, Options, RemoteTarget, check_options
-from lmc.driver.targets.hosted import defined_target, hosted_target, is_hosted, needs_probe
+from lmc.driver.targets.hosted import Tables, defined_target, hosted_target, is_hosted, needs_probe
 from lmc.driver.targets.probes import probe_once
 from lmc.grammar.index.store import MAX_BYTES, IndexFolder, IndexStore
 from lmc.ir.engine.target import GIVEN, KINDS, TARGETS, WITH_PATH, Target
-from lmc.ir.errors import ConstraintError, InputError
+from lmc.ir.errors import ConstraintError, EngineError, InputError
 
 ENVIRONMENT = "LMC_TARGET"
 FALLBACK = "builtin"
@@ -59,13 +59,21 @@ def resolve_target(
     """
     environment = os.environ if environment is None else environment
     named = options.target or environment.get(ENVIRONMENT)
-    if not isinstance(named, str | None) or (named and named.partition(":")[0] in (*KINDS, GIVEN)):
+    if not _needs_tables(named):
         return _parse({**options.engine, "target": named}, {})
     _, settings = _project_settings(Path.cwd() if folder is None else folder)
     defined = settings.get(TARGETS_TABLE, {})
     if named:
         return _parse({**options.engine, "target": named}, defined)
     return _parse({**settings, **replace(options, target=None).engine}, defined)
+
+
+def _needs_tables(named: object) -> bool:
+    """Return True if a target may be, or may have as its fallback, a name of ``[tool.lmc.targets]``; or is none."""
+    if isinstance(named, RemoteTarget):
+        fallback = named.settings.get("fallback")
+        return isinstance(fallback, str) and not is_hosted(fallback)
+    return named is None or (isinstance(named, str) and named.partition(":")[0] not in (*KINDS, GIVEN))
 
 
 def target_of_run(options: Options) -> Target:
@@ -75,10 +83,14 @@ def target_of_run(options: Options) -> Target:
     ``EngineError`` for a server that can't be reached.
     """
     target = resolve_target(options)
-    if not needs_probe(target):
-        return target
-    probe_once(target, again=options.journal is not None)
-    return resolve_target(options)
+    asked = [each for each in target.chain if needs_probe(each)]
+    for each in asked:
+        try:
+            probe_once(each, again=options.journal is not None)
+        except EngineError:
+            if each is target:
+                raise  # a fallback that can't be reached is no error before it is needed
+    return resolve_target(options) if asked else target
 
 
 def resolve_grammar_cache(
@@ -122,7 +134,7 @@ def _cache_bytes(asked: str | None, settings: Mapping[str, Any]) -> int:
     return int(asked) << 20
 
 
-def _parse(settings: Mapping[str, Any], defined: Mapping[str, Mapping[str, Any]]) -> Target:
+def _parse(settings: Mapping[str, Any], defined: Tables) -> Target:
     """The target of settings by name; those that are left out have the defaults of ``Target``.
 
     ``defined`` are the tables of ``[tool.lmc.targets]``.
@@ -132,11 +144,11 @@ def _parse(settings: Mapping[str, Any], defined: Mapping[str, Mapping[str, Any]]
     asked = options.pop("target")
     if isinstance(asked, RemoteTarget):
         _check_remote(asked.spec, options)
-        return hosted_target(asked.spec, asked.settings)
+        return hosted_target(asked.spec, asked.settings, defined)
     spec = str(asked)
     if spec in defined or is_hosted(spec):
         _check_remote(spec, options)
-        return defined_target(spec, defined[spec]) if spec in defined else hosted_target(spec, {})
+        return defined_target(spec, defined) if spec in defined else hosted_target(spec, {})
     _check_kind(spec)
     if options.get("kv_tokens") == "auto":
         del options["kv_tokens"]
@@ -218,9 +230,9 @@ def _read_settings(path: Path, version: tuple[int, ...]) -> Mapping[str, Any]:
     if not isinstance(defined, dict) or not all(isinstance(each, dict) for each in defined.values()):
         raise InputError(f"{path}: tool.lmc.targets holds no tables", remedy="write [tool.lmc.targets.NAME]")
     try:
-        for name, table in defined.items():
+        for name in defined:
             _check_name(name)
-            defined_target(name, table)
+            defined_target(name, defined)
         _parse(settings, defined)
     except InputError as error:
         raise InputError(f"{path}: [tool.lmc]: {error.cause}", remedy=error.remedy) from error

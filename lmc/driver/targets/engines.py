@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -32,9 +33,7 @@ def engine_info(options: Options) -> dict[str, Any]:
     target = resolve_target(options)
     engine = service().engines.engine(target)
     info = {"target": asdict(target), **asdict(engine.info), "statistics": asdict(engine.statistics)}
-    for part in (info, info["target"]):
-        part["capabilities"] |= {name: sorted(part["capabilities"][name]) for name in ("parameters", "schema_keywords")}
-    return info
+    return json.loads(json.dumps(info, default=sorted))  # sets of capabilities are lists
 
 
 def close() -> None:

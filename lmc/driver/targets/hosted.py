@@ -35,6 +35,8 @@ _NAMES_SHOWN = 3
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 OTHER_SERVER = "other"
+Tables = Mapping[str, Mapping[str, Any]]
+"""The tables of ``[tool.lmc.targets]`` by name."""
 NOTHING = "none"
 """The text for None in files of capabilities: TOML has no null."""
 
@@ -132,9 +134,9 @@ def is_hosted(spec: str) -> bool:
     return kind in HOSTED and bool(colon and rest)
 
 
-def defined_target(name: str, settings: Mapping[str, Any]) -> Target:
-    """Return the target of ``[tool.lmc.targets.NAME]``: ``settings`` are its table. Raises ``InputError``."""
-    return hosted_target(*spec_of(name, settings))
+def defined_target(name: str, tables: Tables) -> Target:
+    """Return the target of ``[tool.lmc.targets.NAME]``. Raises ``InputError``."""
+    return hosted_target(*spec_of(name, tables[name]), tables)
 
 
 def spec_of(name: str, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -153,15 +155,21 @@ def spec_of(name: str, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]
     return f"{kind}:{model}", given
 
 
-def hosted_target(spec: str, settings: Mapping[str, Any]) -> Target:
-    """Return the target of ``openai:MODEL``, ``anthropic:MODEL`` or ``server:URL[#MODEL]``. Raises ``InputError``."""
-    return known_target(spec, settings).target
+def hosted_target(spec: str, settings: Mapping[str, Any], tables: Tables | None = None) -> Target:
+    """Return the target of ``openai:MODEL``, ``anthropic:MODEL`` or ``server:URL[#MODEL]``.
+
+    ``tables`` are the user's targets, of which a fallback may be one; None: they are not known yet, and a fallback that
+    is a name is left out. Raises ``InputError``.
+    """
+    return known_target(spec, settings, tables=tables).target
 
 
-def known_target(spec: str, settings: Mapping[str, Any], own: str = "settings of the target") -> KnownTarget:
+def known_target(
+    spec: str, settings: Mapping[str, Any], own: str = "settings of the target", tables: Tables | None = None
+) -> KnownTarget:
     """Return a hosted target with the sources of its capabilities; ``own`` names that of ``settings``.
 
-    Raises ``InputError``.
+    ``tables`` are as for ``hosted_target``. Raises ``InputError``.
     """
     kind, _, rest = spec.partition(":")
     given = dict(settings)
@@ -194,7 +202,61 @@ def known_target(spec: str, settings: Mapping[str, Any], own: str = "settings of
     if found.contexts == "messages" and found.continuation == "none" and chosen.continuation == "turns":
         found = replace(found, continuation="turns")
         sources["continuation"] = DataSource(None, f'{own}: continuation = "turns"')
-    return KnownTarget(Target(kind, rest, remote=chosen, capabilities=found), sources)
+    target = Target(kind, rest, remote=chosen, capabilities=found)
+    if chosen.fallback is not None:
+        target = replace(target, fallback=_fallback(target, chosen.fallback, tables))
+    return KnownTarget(target, sources)
+
+
+def _fallback(first: Target, named: str, tables: Tables | None) -> Target | None:
+    """Return the target that is asked where ``first`` fails; None for a name before ``tables`` are known."""
+    if tables is not None and named in tables:
+        spec, given = spec_of(named, tables[named])
+        # Without its own table, a chain of fallbacks that comes back to it ends with an error.
+        tables = {name: table for name, table in tables.items() if name != named}
+    elif is_hosted(named):
+        spec, given = named, {}
+    elif tables is None:
+        return None
+    else:
+        raise InputError(
+            f"fallback of {first.spec} is {named!r}, which is no hosted model, or a fallback of itself",
+            remedy="name openai:MODEL, anthropic:MODEL, server:URL or another one of [tool.lmc.targets]",
+        )
+    if spec.startswith("server:"):  # its contexts are those of the first target, where that is up to us
+        assert first.remote is not None
+        if first.capabilities.contexts == "tokens":
+            given.setdefault("tokenizer", first.remote.tokenizer)
+        else:
+            given.setdefault("api", "chat")
+    found = hosted_target(spec, given, tables)
+    if found.capabilities.contexts != first.capabilities.contexts:
+        raise InputError(
+            f"{named} can't be the fallback of {first.spec}: its contexts are {found.capabilities.contexts}, those "
+            f"of the target are {first.capabilities.contexts}",
+            remedy="name a target of the same kind, or choose the api of either",
+        )
+    if found.capabilities.contexts == "tokens" and not _is_same_tokenizer(first, found):
+        raise InputError(
+            f"{named} can't be the fallback of {first.spec}: it has another tokenizer",
+            remedy='name a server with the same model, or take messages: api = "chat"',
+        )
+    return found
+
+
+def _is_same_tokenizer(first: Target, second: Target) -> bool:
+    """Return True if contexts of both are tokens of one tokenizer. Files that are not there are errors of the run."""
+    assert first.remote is not None
+    assert second.remote is not None
+    named = first.remote.tokenizer, second.remote.tokenizer
+    if named[0] == named[1] or None in named:
+        return named[0] == named[1]
+    paths = [Path(each).expanduser() for each in named if each is not None]
+    try:
+        one, other = ((path / "tokenizer.json" if path.is_dir() else path).read_bytes() for path in paths)
+    except OSError:
+        return True
+    return one == other
 
 
 def needs_probe(target: Target) -> bool:

@@ -105,7 +105,7 @@ def served_by(target: Target) -> ServedModel | None:
         return None
     try:
         return served_model(target)
-    except (EngineError, InputError):  # no list of models, or nobody there: the run tells
+    except (EngineError, InputError):  # no list of models, or no server: the run raises its own error
         return None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from lmc import builtin_model
-from lmc.driver.targets.hosted import hosted_target, model_file
+from lmc.driver.targets.hosted import model_file
 from lmc.driver.targets.hub import model_snapshot
 from lmc.driver.targets.openmp import let_threads_sleep
 from lmc.ir.engine.protocol import Engine
@@ -129,24 +129,13 @@ def _remote_tokenizer(target: Target) -> Tokenizer:
 def _remote_engine(target: Target) -> Engine:
     from lmc.runtime.remote.engine import RemoteEngine  # most processes need none
 
-    second = None if target.remote is None else target.remote.fallback
+    second = target.fallback
     return RemoteEngine(
         target,
         _remote_tokenizer(target),
-        None if second is None else lambda: make_engine(_fallback(target, second)),
+        None if second is None else lambda: make_engine(second),
         () if target.kind == "server" else model_file(target.kind).near(target.path or ""),
     )
-
-
-def _fallback(target: Target, spec: str) -> Target:
-    """Return the target that is asked where ``target`` fails."""
-    found = hosted_target(spec, {})
-    if found.capabilities.contexts != target.capabilities.contexts:
-        raise InputError(
-            f"{spec} can't be the fallback of {target.spec}: one takes messages, the other tokens",
-            remedy="name a target of the same kind",
-        )
-    return found
 
 
 def _toy_engine(target: Target) -> Engine:

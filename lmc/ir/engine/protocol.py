@@ -234,7 +234,7 @@ class EngineInfo:
     """The limits of an engine for planners. ``context_length`` and ``kv_tokens`` are in tokens.
 
     At most ``max_running`` requests run at once (None: as many as there are). A context of messages is limited by the
-    provider alone.
+    provider alone. ``fallbacks`` are the names and capabilities of those that are asked where this one fails.
     """
 
     name: str
@@ -242,6 +242,12 @@ class EngineInfo:
     kv_tokens: int | None = None
     max_running: int | None = None
     capabilities: Capabilities = OWN
+    fallbacks: tuple[tuple[str, Capabilities], ...] = ()
+
+    @property
+    def served(self) -> tuple[tuple[str, Capabilities], ...]:
+        """Names and capabilities of all that may answer a request, this engine first."""
+        return ((self.name, self.capabilities), *self.fallbacks)
 
 
 @dataclass(slots=True)

@@ -40,7 +40,8 @@ class RemoteSettings:
         idle_timeout: seconds between two events of a stream.
         timeout: seconds of an attempt.
         attempts: the most attempts of a request.
-        fallback: the target that is asked where this one fails; a name as in ``Target.parse``.
+        fallback: the target that is asked where this one fails: a text as for ``Target.parse``, or a name that the
+            user has defined.
         continuation: ``turns``: where an open turn can't be continued, it is closed and a turn of the user asks the
             model to go on. ``error``: that is an error.
         reasoning_tokens: tokens for reasoning, which are added to ``max_tokens``.
@@ -76,7 +77,7 @@ class Target:
     whether a request gets the same text whatever else is running, ``device`` where it computes ("auto": on CUDA where
     there is one), ``prefill_tokens`` how many tokens of prompts a step computes beside what is being generated (None:
     as many as the engine finds good). A hosted target (``HOSTED``) has its model in ``path`` and ``remote`` settings
-    instead; ``capabilities`` are what it can do.
+    instead; ``capabilities`` are what it can do, and ``fallback`` is the target that is asked where it fails.
     """
 
     kind: str
@@ -88,6 +89,7 @@ class Target:
     prefill_tokens: int | None = None
     remote: RemoteSettings | None = None
     capabilities: Capabilities = OWN
+    fallback: Target | None = None
 
     @classmethod
     def parse(cls, spec: str, **settings: Any) -> Target:
@@ -119,6 +121,16 @@ class Target:
     def spec(self) -> str:
         """The text that ``parse`` reads."""
         return self.kind if self.path is None else f"{self.kind}:{self.path}"
+
+    @property
+    def chain(self) -> tuple[Target, ...]:
+        """This target, then those that are asked where it fails."""
+        return (self,) if self.fallback is None else (self, *self.fallback.chain)
+
+    @property
+    def served(self) -> tuple[tuple[str, Capabilities], ...]:
+        """Names and capabilities of ``chain``."""
+        return tuple((each.spec, each.capabilities) for each in self.chain)
 
     @property
     def is_hosted(self) -> bool:

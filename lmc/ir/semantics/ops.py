@@ -99,7 +99,7 @@ def generation_requests(
     Raises ``ConstraintError`` where the op's constraint can't be compiled, ``ContextLengthError`` for a prompt that is
     much longer than the context, ``LoweringError`` for what the engine can't do.
     """
-    check_op(op, context.open_turn, info.capabilities, info.name)
+    check_op(op, context.open_turn, info.served)
     context.check_fits(info.context_length)
     count = op.n if isinstance(op, SampleOp) else 1
     constraint = constraints.find(op)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lmc.ir.analysis.open_turns import OpenTurn
-from lmc.ir.dialects.model_ops import SamplingOp, SelectOp
-from lmc.ir.engine.capabilities import PARAMETERS, Capabilities
+from lmc.ir.dialects.model_ops import DEFAULT_METHOD, SamplingOp, SelectOp
+from lmc.ir.engine.capabilities import OWN, PARAMETERS, Capabilities
 from lmc.ir.engine.protocol import SamplingParams
 from lmc.ir.errors import LmcError, LoweringError
 from lmc.ir.wording import with_article
@@ -14,21 +16,29 @@ PROVIDERS_TEMPERATURE = 1.0
 """The temperature of hosted models without one: a program that names it gets it, whether it can be sent or not."""
 
 
-def check_op(op: SamplingOp | SelectOp, turn: OpenTurn, capabilities: Capabilities, target: str) -> None:
-    """Raise ``LoweringError`` at the line of ``op`` where ``target`` can't do what it asks for."""
-    if isinstance(op, SelectOp):
-        _check_select(op, capabilities, target)
-        if capabilities.scores:
-            return
-    else:
-        _check_parameters(op, capabilities, target)
-    _check_turn(op, turn, capabilities, target)
+def check_op(op: SamplingOp | SelectOp, turn: OpenTurn, served: Sequence[tuple[str, Capabilities]]) -> None:
+    """Raise ``LoweringError`` at the line of ``op`` where a target can't do what it asks for.
+
+    ``served`` are the names and capabilities of the target and its fallbacks, which get the same requests: a select
+    compares scores where the first gives them.
+    """
+    compares = served[0][1].scores
+    for place, (name, capabilities) in enumerate(served):
+        if capabilities == OWN:
+            continue
+        target = f"the fallback {name}" if place else name
+        if isinstance(op, SelectOp):
+            _check_select(op, capabilities, target, compares=compares)
+        else:
+            _check_parameters(op, capabilities, target)
+        if not (isinstance(op, SelectOp) and compares):
+            _check_turn(op, turn, capabilities, target)
 
 
-def _check_select(op: SelectOp, capabilities: Capabilities, target: str) -> None:
-    if capabilities.scores:
+def _check_select(op: SelectOp, capabilities: Capabilities, target: str, *, compares: bool) -> None:
+    if capabilities.scores and compares:
         return
-    if op.method is None:
+    if op.method is None and not compares:
         if capabilities.structured == "none":
             raise _lacking(
                 op,
@@ -38,7 +48,7 @@ def _check_select(op: SelectOp, capabilities: Capabilities, target: str) -> None
         return
     raise _lacking(
         op,
-        f"compares scores ({op.method}), and {target} gives no log-probabilities of texts",
+        f"compares scores ({op.method or DEFAULT_METHOD}), and {target} gives no log-probabilities of texts",
         "leave out the method: the model then writes one of the choices; or use a local model or a server with echo",
     )
 

@@ -38,7 +38,7 @@ def requests_of(
     ``op_id`` is the op's ``runtime_id``, ``info`` the engine's. Raises ``ContextLengthError`` for a prompt that is much
     longer than the context, ``LoweringError`` for what the engine can't do.
     """
-    check_op(op, context.open_turn, info.capabilities, info.name)
+    check_op(op, context.open_turn, info.served)
     context.check_fits(info.context_length)
     prompt, continuations = context.choices(choices)
     requests = [ScoreRequest(prompt, continuations, op_id=op_id, instance=instance)]

@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from lmc.ir.engine.capabilities import OWN, Capabilities
 from lmc.ir.engine.observing import Observable
 from lmc.ir.engine.protocol import (
     CacheFlushing,
@@ -26,6 +25,7 @@ from lmc.ir.engine.protocol import (
     ScoreRequest,
     TokenDelta,
 )
+from lmc.ir.engine.target import Target
 from lmc.ir.errors import JournalError, RequestCancelledError
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.journal.journal import AskedEntry, Begun, Recorded, RunJournal
@@ -107,10 +107,12 @@ class JournaledEngine:
 class ReplayedEngine:
     """Stands for the engine of a run that is replayed: no request reaches it."""
 
-    def __init__(self, tokenizer: Tokenizer, journal: RunJournal, capabilities: Capabilities = OWN) -> None:
+    def __init__(self, tokenizer: Tokenizer, journal: RunJournal, target: Target) -> None:
         name, context_length = json.loads(journal.head.get("engine", '["replay", 1048576]'))
         self.tokenizer = tokenizer
-        self.info = EngineInfo(str(name), int(context_length), capabilities=capabilities)
+        self.info = EngineInfo(
+            str(name), int(context_length), capabilities=target.capabilities, fallbacks=target.served[1:]
+        )
         self.statistics = EngineStatistics()
 
     def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:  # noqa: ARG002

@@ -81,6 +81,9 @@ class _Sent(Generic[T]):
     task: asyncio.Task[Any] | None = None
     is_cancelled: bool = False
 
+    def __post_init__(self) -> None:
+        self.future.set_running_or_notify_cancel()  # who stops waiting cancels the request, and that ends the future
+
     def cancel(self) -> None:
         """Drop it: its connection is closed."""
         if not self.future.done():
@@ -118,7 +121,11 @@ class RemoteEngine:
         # The lengths of other contexts are no tokens of the model.
         length = target.remote.context_length if target.capabilities.contexts == "tokens" else None
         self._info = EngineInfo(
-            target.spec, length or _UNBOUNDED, max_running=target.remote.concurrency, capabilities=target.capabilities
+            target.spec,
+            length or _UNBOUNDED,
+            max_running=target.remote.concurrency,
+            capabilities=target.capabilities,
+            fallbacks=target.served[1:],
         )
         self._service = RemoteService(
             model_named(target),

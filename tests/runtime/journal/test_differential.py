@@ -17,6 +17,7 @@ from lmc.ir.core import walk
 from lmc.ir.dialects.region_ops import RaceOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.engine.protocol import Engine
+from lmc.ir.engine.target import Target
 from lmc.ir.errors import JournalError
 from lmc.ir.semantics.interpreter import Outcome
 from lmc.runtime.executor import Executor, Instance, Resources
@@ -120,5 +121,5 @@ def test_a_run_that_is_cut_and_resumed_is_an_undisturbed_run(program: Program, c
             assert second.calls["tell"] + told == plain.calls["tell"]
         third = Tools(program)
         with RunJournal.replay(str(path)) as replay:
-            check(ReplayedEngine(again.tokenizer, replay), third, replay)
+            check(ReplayedEngine(again.tokenizer, replay, Target("toy")), third, replay)
         assert not third.calls
