@@ -12,7 +12,7 @@ import networkx
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-LEAVES = frozenset({"lmc.ir", "lmc.grammar", "lmc.cache"})
+LEAVES = frozenset({"lmc.ir", "lmc.grammar", "lmc.cache", "lmc.cost"})
 
 # Package → packages and modules it may import; itself it always may. The longest name that holds a module decides.
 LAYERS: dict[str, frozenset[str]] = {
@@ -22,6 +22,7 @@ LAYERS: dict[str, frozenset[str]] = {
         {"lmc.ir.cached", "lmc.ir.errors", "lmc.ir.engine.forks", "lmc.ir.wording", "lmc.toolchain"}
     ),  # no IR
     "lmc.cache": frozenset({"lmc.ir.errors"}),
+    "lmc.cost": frozenset({"lmc.ir"}),
     "lmc.builtin_model": frozenset(),
     "lmc.frontend": frozenset({"lmc.ir", "lmc.grammar.classes"}),  # what a class says has one reading
     "lmc.frontend.sglang": frozenset({"lmc.sglang"}),  # the former import path
@@ -97,12 +98,14 @@ BASE_PACKAGES = frozenset(
     }
 )
 GRAMMAR_PACKAGES = frozenset({"llguidance"})  # in the base installation, for one package
+PRICE_PACKAGES = frozenset({"genai_prices"})  # in the base installation, for one package
 LOCAL_PACKAGES = frozenset({"safetensors", "torch", "transformers"})
 SERVER_PACKAGES = frozenset({"fastapi", "prometheus_client", "python_multipart", "starlette", "uvicorn"})
 API_PACKAGES = frozenset({"anthropic", "httpx2", "openai"})
 GPU_PACKAGES = frozenset({"flashinfer", "triton"})
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "lmc": BASE_PACKAGES,
+    "lmc.cost": BASE_PACKAGES | PRICE_PACKAGES,
     "lmc.grammar": BASE_PACKAGES | GRAMMAR_PACKAGES,
     "lmc.runtime.remote": BASE_PACKAGES | API_PACKAGES,
     "lmc.runtime.server": BASE_PACKAGES | SERVER_PACKAGES,

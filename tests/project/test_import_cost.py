@@ -99,5 +99,19 @@ def test_command_loads_no_torch(arguments: list[str]):
     assert loaded_after(CALL_MAIN.format(arguments=arguments)) == []
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import lmc, lmc.driver, lmc.cost.prices",
+        CALL_MAIN.format(arguments=["compile", "examples/judge.py", "--model", "openai:gpt-5.6", "--emit", "ir"]),
+    ],
+    ids=["import", "compile"],
+)
+def test_prices_are_loaded_only_when_they_are_needed(code: str):
+    asked = f"{code}\nimport sys\nprint('genai_prices' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1:] == ["False"], done.stderr
+
+
 def test_a_loaded_package_is_reported():
     assert loaded_after("import sys, types\nsys.modules['torch'] = types.ModuleType('torch')") == ["torch"]

@@ -7,7 +7,14 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.project.layers import BASE_PACKAGES, GPU_PACKAGES, GRAMMAR_PACKAGES, LOCAL_PACKAGES, REPOSITORY
+from tests.project.layers import (
+    BASE_PACKAGES,
+    GPU_PACKAGES,
+    GRAMMAR_PACKAGES,
+    LOCAL_PACKAGES,
+    PRICE_PACKAGES,
+    REPOSITORY,
+)
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = {name: [Requirement(line) for line in lines] for name, lines in PROJECT["optional-dependencies"].items()}
@@ -43,7 +50,8 @@ def test_names_are_the_fixed_ones():
 
 
 def test_base_dependencies_hold_what_the_code_imports_and_no_torch():
-    assert names(BASE) == {canonicalize_name(name) for name in (BASE_PACKAGES | GRAMMAR_PACKAGES) - {"pydantic_core"}}
+    imported = (BASE_PACKAGES | GRAMMAR_PACKAGES | PRICE_PACKAGES) - {"pydantic_core"}
+    assert names(BASE) == {canonicalize_name(name) for name in imported}
     assert not names(BASE) & {"torch", "transformers", "safetensors", "triton", "flashinfer-python"}
 
 

@@ -12,11 +12,13 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
+from lmc.cost.prices import PRICES_TABLE, PriceBook
 from lmc.driver.options import ENGINE_OPTIONS, Options, RemoteTarget, check_options
 from lmc.driver.targets.hosted import Tables, defined_target, hosted_target, is_hosted, needs_probe
 from lmc.driver.targets.probes import probe_once
@@ -34,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 _CACHE_SETTINGS = ("grammar_cache", "grammar_cache_mb")
 TARGETS_TABLE = "targets"
-SETTINGS = (*ENGINE_OPTIONS, *_CACHE_SETTINGS, TARGETS_TABLE)
+SETTINGS = (*ENGINE_OPTIONS, *_CACHE_SETTINGS, TARGETS_TABLE, PRICES_TABLE)
 """The keys of ``[tool.lmc]``."""
 
 
@@ -170,6 +172,15 @@ def defined_targets() -> tuple[Path, Mapping[str, Mapping[str, Any]]]:
     return place / "pyproject.toml", settings.get(TARGETS_TABLE, {})
 
 
+def price_book(when: datetime | None = None) -> PriceBook:
+    """Return the prices of models, with ``[tool.lmc.prices]`` of the nearest ``pyproject.toml``. Raises ``InputError``.
+
+    ``when``: see ``PriceBook``.
+    """
+    place, settings = _project_settings(Path.cwd())
+    return PriceBook(settings.get(PRICES_TABLE), str(place / "pyproject.toml"), when)
+
+
 def is_defined(name: str) -> bool:
     """Return True for a name of ``[tool.lmc.targets]`` in the nearest ``pyproject.toml``."""
     return name in defined_targets()[1]
@@ -229,6 +240,10 @@ def _read_settings(path: Path, version: tuple[int, ...]) -> Mapping[str, Any]:
     defined = settings.get(TARGETS_TABLE, {})
     if not isinstance(defined, dict) or not all(isinstance(each, dict) for each in defined.values()):
         raise InputError(f"{path}: tool.lmc.targets holds no tables", remedy="write [tool.lmc.targets.NAME]")
+    prices = settings.get(PRICES_TABLE, {})
+    if not isinstance(prices, dict):
+        raise InputError(f"{path}: tool.lmc.prices holds no tables", remedy='write [tool.lmc.prices."MODEL"]')
+    PriceBook(prices, str(path))
     try:
         for name in defined:
             _check_name(name)

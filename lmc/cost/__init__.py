@@ -1,0 +1,1 @@
+"""The costs of programs: prices of models, ranges of figures, budgets."""
