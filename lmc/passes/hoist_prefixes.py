@@ -440,7 +440,8 @@ class HoistPrefixes(FunctionPass):
     Where several model calls go on from one context, ``lm.prefill`` computes its stable prefix before they start, and
     holds it until the last of them ends. Where those branches first append text that begins alike, that text is cut off
     and moved ahead of the prefill. A prefix that depends on no input gets ``scope = "batch"``: it is computed once for
-    all instances, together with the literal text that the next op would begin with.
+    all instances, together with the literal text that the next op would begin with; an instance that runs alone leaves
+    it to its calls.
 
     Regions are branches too: a prefix that the body of a loop or a map continues is computed before it, and so is
     one that both arms of a conditional begin with. What one arm alone shares stays there. Before that, ops that give

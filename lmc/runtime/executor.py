@@ -231,7 +231,13 @@ class _Batch:
         self._recording = Recording()
 
     async def run(self) -> None:
-        """First what all instances share, then as many of them at a time as the window allows."""
+        """First what all instances share, then as many of them at a time as the window allows.
+
+        An instance that is alone shares nothing: a step that computes its prefix ahead would only come before its own.
+        """
+        if len(self._instances) == 1:
+            await self._work(iter((0,)))
+            return
         quiet = replace(self._around, on_event=None)  # each instance tells of its text itself
         machine = self._machine(quiet, self._around.prepared.shared, {}, instance=0, position=self._first_position)
         try:

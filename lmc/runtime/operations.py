@@ -118,12 +118,14 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
 def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
     """Compute and pin a stable prefix. A hint: where that can't be done, generations compute what they need.
 
-    It costs seconds and no tokens: each token is counted in the prompts of the calls that build on it.
+    It costs seconds and no tokens: each token is counted in the prompts of the calls that build on it. One of a batch
+    is computed by what its instances share; an instance that runs without that leaves it to its calls.
     """
     context = frame.environment[op.context]
     prefixes, budget = frame.prefixes, frame.machine.around.budget
     prefix = _stable_prefix(context, frame.machine.around.engine)
-    if prefixes is None or not prefix or not budget.allows(len(prefix)):
+    is_left = op.scope == "batch" and frame.machine.row is not None
+    if is_left or prefixes is None or not prefix or not budget.allows(len(prefix)):
         frame.finish(index, (context,))
         return
     start = time.perf_counter()

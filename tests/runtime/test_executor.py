@@ -352,6 +352,14 @@ def test_a_prefix_of_the_batch_is_computed_once_and_pinned_to_its_end():
     assert costs[1:] == [None] * 4
 
 
+@pytest.mark.parametrize(("instances", "ahead"), [(1, 0), (2, 1)])
+def test_an_instance_that_is_alone_computes_no_prefix_of_the_batch_ahead(instances: int, ahead: int):
+    """It would wait for a step of the engine, and share it with no other."""
+    engine = LateEngine()
+    run_batch(Executor(engine, plan_of(JUDGE), {}), [{"essay": f"Essay {n}"} for n in range(instances)])
+    assert len(engine.prefills) == ahead + instances
+
+
 def test_usage_counts_the_prompts_of_calls_and_no_work_ahead_of_them():
     engine = LateEngine()
     found = run(Executor(engine, plan_of(JUDGE), {}), {"essay": "Birds fly."})
