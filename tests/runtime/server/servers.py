@@ -18,6 +18,8 @@ import anthropic
 import httpx2
 import openai
 
+from tests.processes import Running
+
 SECONDS = 120.0
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 
@@ -26,7 +28,7 @@ FULL = os.environ.get("LMC_TEST_FULL") == "1"
 class Served:
     """A server that runs: where it is, the name of its model, and what it prints to standard error."""
 
-    process: subprocess.Popen[str]
+    process: Running | subprocess.Popen[str]
     url: str = ""
     model: str = ""
     lines: list[str] = field(default_factory=list[str])
@@ -64,19 +66,20 @@ def close_clients() -> None:
     _OPEN.close()
 
 
-@contextmanager
-def served(*options: str, **environment: str) -> Generator[Served]:
-    """Run ``lmc serve`` with options until the block ends; the server is ready in it."""
+def interpreted(*options: str) -> subprocess.Popen[str]:
+    """Start ``lmc serve`` in a new interpreter: what it imports is what it needs."""
     code = "import sys; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
     command = [sys.executable, "-c", code, "serve", "--port", "0", *options]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
+    none = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=none, stdout=none, stderr=subprocess.PIPE, text=True)
+
+
+@contextmanager
+def served(
+    *options: str, process: Running | subprocess.Popen[str] | None = None, **environment: str
+) -> Generator[Served]:
+    """Run ``lmc serve`` with options (or a process of it) until the block ends; the server is ready in it."""
+    process = process or Running(["lmc", "serve", "--port", "0", *options], **environment)
     server = Served(process)
     reader = threading.Thread(target=_read, args=(server,), daemon=True)
     reader.start()

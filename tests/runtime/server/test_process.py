@@ -18,7 +18,7 @@ import pytest
 
 from lmc.ir.errors import InputError
 from lmc.runtime.server.running import bound
-from tests.runtime.server.servers import FULL, SECONDS, Served, served
+from tests.runtime.server.servers import FULL, SECONDS, Served, interpreted, served
 
 CHAT: dict[str, Any] = {"model": "builtin", "messages": [{"role": "user", "content": "Count to a thousand."}]}
 LONG: dict[str, Any] = {**CHAT, "max_tokens": 3000, "min_tokens": 3000, "stream": True}
@@ -298,7 +298,7 @@ def test_the_extra_is_named_where_it_is_not_installed(package: str):
 
 
 def test_the_toy_starts_without_torch():
-    with served("--model", "toy") as server:
+    with served(process=interpreted("--model", "toy")) as server:
         assert "libtorch" not in Path(f"/proc/{server.process.pid}/maps").read_text("utf-8")
 
 
