@@ -15,9 +15,10 @@ import pytest
 
 from tests.cli.conftest import Said
 
-pytestmark = pytest.mark.slow("a batch of 1,000 rows in processes that are killed")
-ROWS, REQUESTS = 1000, 5
-KILLS = 20 if os.environ.get("LMC_TEST_FULL") == "1" else 3
+pytestmark = pytest.mark.slow("a batch of many rows in processes that are killed")
+FULL = os.environ.get("LMC_TEST_FULL") == "1"
+ROWS, KILLS = (1000, 20) if FULL else (300, 3)
+REQUESTS = 5
 PROGRAM = """
 import os
 import threading

@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 def test_every_level_is_plain_python(name):
     program = CASES[name].program
     captured: Captured | None = None
-    for given_text in INPUTS[: 60 if FULL else 2]:
+    for given_text in INPUTS[: 60 if FULL else 1]:
         bound = bind(program, given_text, {})
         if captured is None or FULL or not captured.matches(bound):
             captured = capture(program, bound)

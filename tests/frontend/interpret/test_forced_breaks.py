@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
 def test_a_break_before_any_statement_of_a_random_program_is_plain_python(name: str, part: int, folder: Any):
     header, sources = STRATEGIES[name]
 
-    @settings(max_examples=60 if FULL else 8)
+    @settings(max_examples=60 if FULL else 4)
     @given(source=sources, args=arguments())
     def run(source: str, args: Any):
         source = with_own_list(source)

@@ -104,7 +104,7 @@ def folder(tmp_path_factory):
 def test_random_programs_are_plain_python(name: str, part: int, folder):
     header, sources = STRATEGIES[name]
 
-    @settings(max_examples=200 if FULL else 12)
+    @settings(max_examples=200 if FULL else 8)
     @given(source=sources, args=arguments(), other=arguments(), depth=DEPTHS)
     def run(source, args, other, depth):
         source = with_own_list(source)

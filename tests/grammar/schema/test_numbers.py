@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from lmc.grammar.automata.automaton import Automaton
@@ -154,6 +154,7 @@ def test_multiples(step: int):
     assert not automaton.matches(b"-0")
 
 
+@settings(max_examples=max(8, settings.default.max_examples // 3))  # type: ignore[union-attr]
 @given(
     st.one_of(
         st.decimals("0.001", 20, places=3), st.decimals("0.1", 400, places=1), st.sampled_from([Decimal("1e-9")])
