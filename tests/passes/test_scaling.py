@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -18,7 +19,7 @@ from tests.work import calls_of
 
 pytestmark = pytest.mark.slow("compiles programs of thousands of ops")
 
-SMALL = 250
+SMALL = 250 if os.environ.get("LMC_TEST_FULL") == "1" else 100
 GROWTH = 8
 TOY = Target.parse("toy")
 X = Value("x", TEXT)
