@@ -63,6 +63,14 @@ class _Loop(LoopThread):
         """Call ``function`` there."""
         self._loop.call_soon_threadsafe(function)
 
+    async def end_others(self) -> None:
+        """Cancel what else runs there, and wait for its end: what is cancelled with the loop closes no connection."""
+        others = self._tasks - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others)
+
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -179,6 +187,7 @@ class RemoteEngine:
         done = threading.Event()
 
         async def end() -> None:
+            await self._loop.end_others()
             if self._protocol is not None:
                 await self._protocol.close()
             done.set()

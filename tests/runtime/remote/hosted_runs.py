@@ -1,8 +1,6 @@
 """Programs of lmc on the simulated providers: targets, rows, and engines whose pauses and minutes are short."""
 
 import functools
-import gc
-import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -78,7 +76,3 @@ def hosted(key: str = KEY, pause: float = 0.01, minute: float = 60.0) -> Generat
             yield
         finally:
             lmc.close()
-            # The HTTP library leaves a connection to the collector that it opens while its request is cancelled.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ResourceWarning)
-                gc.collect()

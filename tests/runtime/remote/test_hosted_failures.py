@@ -1,9 +1,11 @@
 """What users are told where a hosted model gives no answer: one error with cause, remedy and cost, no second try."""
 
 import asyncio
+import gc
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -172,6 +174,23 @@ def test_a_missing_key_is_an_error_before_any_request(monkeypatch: pytest.Monkey
         with pytest.raises(InputError, match="LMC_TEST_KEY is not set"):
             answer.on(target(simulator.url, "chat")).batch(rows(2))
         assert simulator.arrivals == []
+
+
+def test_requests_that_are_cancelled_leave_no_connection_open():
+    """A refused key cancels the other requests, whatever they are at. An open socket is an error of the collector."""
+    for _ in range(4):
+        with hosted(key="wrong"), Simulator() as simulator:
+            answer.on(target(simulator.url, "chat")).batch(rows(64))
+        gc.collect()
+
+
+def test_a_connection_that_is_cancelled_in_its_handshake_is_closed():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        with hosted():
+            found = answer.on(target(url, "chat", timeout=0.3, attempts=2)).batch(rows(3))
+        assert all("within 0.3 s" in str(each.error) for each in found)
+        gc.collect()
 
 
 def test_a_server_that_is_not_there_is_an_error():

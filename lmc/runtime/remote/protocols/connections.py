@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 from urllib.request import getproxies
 
+import anyio
 import httpx2
 
 from lmc.runtime.remote.asking import RemoteService
 from lmc.runtime.remote.failures import too_large
 from lmc.runtime.remote.limits import UNDER_WAY, Charge
 
+T = TypeVar("T")
 _EACH = 32
 """Requests at a time of one pool: for each request, it looks at all of its connections."""
 
@@ -46,7 +50,7 @@ class _Pools(httpx2.AsyncBaseTransport):
             self._pools.append(pool)
         pool.running += 1
         try:
-            response = await pool.transport.handle_async_request(request)
+            response = await _asked(pool.transport, request)
         except BaseException:
             pool.running -= 1
             raise
@@ -57,6 +61,49 @@ class _Pools(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         for each in self._pools:
             await each.transport.aclose()
+
+
+async def _asked(transport: httpx2.AsyncHTTPTransport, request: httpx2.Request) -> httpx2.Response:
+    """Return the response to a request. Where that is cancelled, anyio cancels the library's work (``_whole``)."""
+    scope = anyio.CancelScope()
+
+    async def work() -> httpx2.Response | None:
+        with scope:
+            return await transport.handle_async_request(request)
+        return None
+
+    task = asyncio.create_task(work())
+    try:
+        response = await _whole(task, scope.cancel)
+    except asyncio.CancelledError:
+        if not task.cancelled() and task.exception() is None and (late := task.result()) is not None:
+            await _close(late)
+        raise
+    assert response is not None
+    return response
+
+
+async def _close(answer: httpx2.Response | httpx2.AsyncByteStream) -> None:
+    async def work() -> None:
+        await answer.aclose()
+
+    await _whole(asyncio.create_task(work()))
+
+
+async def _whole(task: asyncio.Task[T], cancel: Callable[[], object] = lambda: None) -> T:
+    """Await work of the HTTP library to its end, ``cancel``led or not.
+
+    It closes connections, those of other requests too, in scopes of anyio that are shielded. asyncio's cancelling
+    ignores those, and their sockets would stay open.
+    """
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        cancel()
+        while not task.done():
+            with contextlib.suppress(asyncio.CancelledError):  # once more: it ends as cancelled in any case
+                await asyncio.wait([task])
+        raise
 
 
 class _Pool:
@@ -83,7 +130,7 @@ class _Released(httpx2.AsyncByteStream):
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.running -= 1
-        await self._stream.aclose()
+            await _close(self._stream)
 
 
 def _hooks(service: RemoteService) -> dict[str, list[Callable[[Any], Awaitable[None]]]]:
@@ -94,9 +141,16 @@ def _hooks(service: RemoteService) -> dict[str, list[Callable[[Any], Awaitable[N
         if charge is None:
             return
 
-        async def traced(event: str, _: object) -> None:
+        opened: Any = None
+
+        async def traced(event: str, about: Mapping[str, Any]) -> None:
+            nonlocal opened
             if event.endswith(".send_request_body.complete"):
                 charge.limits.sent(charge)
+            elif event == "connection.connect_tcp.complete":
+                opened = about["return_value"]
+            elif event == "connection.start_tls.failed":  # where it is cancelled, the library leaves the socket open
+                await opened.aclose()
 
         request.extensions["trace"] = traced
 
