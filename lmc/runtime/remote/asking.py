@@ -19,6 +19,8 @@ GO_ON = "Continue exactly where your last message ends. Do not repeat any of it,
 """The message of the user where a turn can't be continued and ``continuation`` is ``turns``."""
 BYTES_PER_TOKEN = 4
 """Of English text; for estimates."""
+LOOP_NAME = "lmc-remote"
+"""The name of the threads in which requests are sent."""
 OnText = Callable[[str], bool]
 """Takes new text of a reply; False: enough, the rest is not needed."""
 

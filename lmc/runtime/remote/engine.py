@@ -39,7 +39,7 @@ from lmc.ir.errors import (
 from lmc.ir.tokens.messages import conversation_of
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.usage import Usage
-from lmc.runtime.remote.asking import BYTES_PER_TOKEN, Asked, ModelProtocol, RemoteService, Reply
+from lmc.runtime.remote.asking import BYTES_PER_TOKEN, LOOP_NAME, Asked, ModelProtocol, RemoteService, Reply
 from lmc.runtime.remote.attempts import attempts
 from lmc.runtime.remote.failures import AttemptError, OwnError, malformed, shown_in_part, too_slow
 from lmc.runtime.remote.limits import RateLimits
@@ -77,7 +77,7 @@ class _Loop(LoopThread):
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
-        super().__init__("lmc-remote")
+        super().__init__(LOOP_NAME)
 
 
 @dataclass

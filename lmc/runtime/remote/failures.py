@@ -33,7 +33,8 @@ class AttemptError(Exception):
     def __init__(
         self, error: EngineError, *, again: bool, after: float | None = None, usage: Usage | None = None
     ) -> None:
-        super().__init__(str(error))
+        # stamina logs its repr, and a provider may quote what it was sent.
+        super().__init__(f"an attempt failed with {type(error).__name__}")
         self.error = error
         self.again = again
         self.after = after

@@ -22,6 +22,7 @@ from tests.runtime.remote.faults import Fault, FaultProxy, listed
 from tests.runtime.remote.hosted_runs import KEY_NAME, answer, discussion, hosted, target
 from tests.runtime.remote.providers.replies import Asked, End, Reply, drawn, hashed
 from tests.runtime.remote.simulator import KEY, Simulator
+from tests.runtime.remote.wire import Exchange, LoopbackServer
 
 STREAMED = {"first_token_timeout": 60.0}
 BAD = "Bad question"
@@ -324,6 +325,31 @@ def test_keys_and_texts_are_in_no_error_and_no_log(api: str, caplog: pytest.LogC
         assert PLANTED_KEY not in text
         assert PLANTED_TEXT not in text
     assert KEY != PLANTED_KEY
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_a_provider_that_quotes_the_request_fills_no_log(api: str, stream: bool, caplog: pytest.LogCaptureFixture):
+    """The error of the row has the provider's words, without the key. Logs have none, at any level."""
+    caplog.set_level(logging.DEBUG)
+
+    async def quotes(exchange: Exchange) -> None:
+        headers = exchange.request.headers
+        text = f"{headers.get('authorization')} {headers.get('x-api-key')} sent {exchange.request.body.decode()}"
+        error = {"type": "api_error", "message": text, "code": None, "param": None}
+        await exchange.respond_json(500, {}, {"type": "error", "error": error})
+
+    with hosted(key=PLANTED_KEY), LoopbackServer(quotes) as server:
+        settings = {"attempts": 3, **(STREAMED if stream else {})}
+        found = answer.on(target(server.url, api, **settings)).batch([{"question": PLANTED_TEXT}])
+    assert PLANTED_TEXT in str(found[0].error)
+    logged = [caplog.text, *(str(vars(each)) for each in caplog.records)]
+    assert sum("retry_scheduled" in each.getMessage() for each in caplog.records) == 2
+    assert any("Sending HTTP Request" in each.getMessage() for each in caplog.records)
+    for text in (*logged, str(found[0].error), repr(found[0].error)):
+        assert PLANTED_KEY not in text
+    for text in logged:
+        assert PLANTED_TEXT not in text
 
 
 @pytest.mark.parametrize("end", ["length", "stop"])

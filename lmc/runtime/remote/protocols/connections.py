@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -12,17 +13,25 @@ from urllib.request import getproxies
 import anyio
 import httpx2
 
-from lmc.runtime.remote.asking import RemoteService
+from lmc.runtime.remote.asking import LOOP_NAME, RemoteService
 from lmc.runtime.remote.failures import too_large
 from lmc.runtime.remote.limits import UNDER_WAY, Charge
 
 T = TypeVar("T")
+_SDK_LOGGERS = ("openai._base_client", "anthropic._base_client")
 _EACH = 32
 """Requests at a time of one pool: for each request, it looks at all of its connections."""
 
 
+def _without_requests(record: logging.LogRecord) -> bool:
+    """Drop the records of whole requests, with the texts of users, that the SDKs write about those of lmc."""
+    return not (record.funcName == "_build_request" and record.threadName == LOOP_NAME)
+
+
 def http_options(service: RemoteService) -> dict[str, Any]:
     """Return the options of an SDK's HTTP client, which has as many connections as there may be requests."""
+    for name in _SDK_LOGGERS:
+        logging.getLogger(name).addFilter(_without_requests)  # the same one is added once
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=service.settings.concurrency)
     verify = httpx2.create_ssl_context()
     return {
