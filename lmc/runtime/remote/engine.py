@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from lmc.grammar.constraint import Constraint
 from lmc.grammar.provider_schema import ProviderForm, form_of
@@ -540,10 +541,10 @@ def model_named(target: Target) -> str:
 
 
 def address_of(target: Target) -> str:
-    """Return the address of the API of a server."""
+    """Return the address of the API of a server: one without a path gets ``/v1``."""
     assert target.path is not None
     address = target.path.partition("#")[0].rstrip("/")
-    return address if address.endswith("/v1") else f"{address}/v1"
+    return address if urlsplit(address).path else f"{address}/v1"
 
 
 def key_of(target: Target) -> str:

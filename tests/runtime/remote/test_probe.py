@@ -123,6 +123,30 @@ def test_lmc_serve_takes_ids_and_echoes(toy: Served, toy_folder: Path):
     assert "it has toy" in (raised.value.remedy or "")
 
 
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/", "/v1beta/openai", "/v1beta/openai/", "/proxy"])
+def test_an_address_with_a_path_is_taken_as_it_is(scripted: Scripted, path: str):
+    base = path.rstrip("/") or "/v1"
+    scripted.answers[f"{base}/models"] = (200, {"data": [{"id": "m", "owned_by": "other"}]})
+    message = {"role": "assistant", "content": "yes"}
+    usage = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
+    chosen = {"index": 0, "message": message, "finish_reason": "stop"}
+    answer = {"id": "a", "object": "chat.completion", "created": 0, "model": "m", "choices": [chosen], "usage": usage}
+    scripted.answers[f"{base}/chat/completions"] = (200, answer)
+
+    @lmc.jit
+    def plain(s: Any):
+        s += lmc.user("a")
+        return s.gen("a", max_tokens=3)
+
+    options = Options(f"server:{scripted.url}{path}#m")
+    if base != "/v1":
+        del scripted.answers["/v1/models"]
+    assert Runner(plain, options).run(((), {})).value == "yes"
+    assert {each.rpartition("/")[0].removesuffix("/chat") for each in scripted.asked} == {base}
+    close_engine(options)
+
+
 def test_a_tokenizer_of_another_model_is_refused(toy: Served):
     other = str(builtin_model.path())
     with pytest.raises(InputError, match="is not that of 'toy'"):
