@@ -31,6 +31,7 @@ class LoopThread:
         try:
             self._loop.run_forever()
             self._loop.run_until_complete(_end_all())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
             self._loop.close()
 

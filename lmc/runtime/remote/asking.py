@@ -15,8 +15,11 @@ from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.usage import Usage
 
 End = Literal["stop", "length", "eos"]
-GO_ON = "Continue exactly where your last message ends. Do not repeat any of it, and add nothing before what follows."
-"""The message of the user where a turn can't be continued and ``continuation`` is ``turns``."""
+GO_ON = (
+    "Your last message ends behind this text:\n<text>\n{text}\n</text>\n"
+    "Continue exactly where it ends. Do not repeat any of it, and add nothing before what follows."
+)
+"""The message of the user where a turn can't be continued and ``continuation`` is ``turns``; ``text`` is that turn."""
 BYTES_PER_TOKEN = 4
 """Of English text; for estimates."""
 LOOP_NAME = "lmc-remote"
@@ -71,7 +74,7 @@ class Asked:
         if turn is not None and turn.text:
             found.append({"role": turn.role, "content": turn.text})
             if not keeps_open:
-                found.append({"role": "user", "content": GO_ON})
+                found.append({"role": "user", "content": GO_ON.replace("{text}", turn.text)})
         return found
 
     @property

@@ -12,7 +12,7 @@ from lmc.ir.errors import EngineError
 from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, End, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import AttemptError, malformed, refused_text
-from lmc.runtime.remote.protocols.openai_client import client_of, model_of, parameters_of, usage_of
+from lmc.runtime.remote.protocols.openai_client import client_of, model_of, parameters_of, stop_of, usage_of
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model
 from lmc.runtime.remote.protocols.sdk_errors import translated
 from lmc.runtime.remote.protocols.server_constraints import structured_outputs
@@ -41,8 +41,8 @@ class ChatProtocol:
                     raise self._no_choices(usage)
                 message = answer.choices[0].message
                 self._check(message.refusal, message.tool_calls, usage)
-                return self._reply(message.content or "", answer.choices[0].finish_reason, usage)
-            return await self._stream(body, on_text)
+                return self._reply(message.content or "", answer.choices[0], usage, asked)
+            return await self._stream(body, on_text, asked)
 
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
         del request, timeout
@@ -74,8 +74,8 @@ class ChatProtocol:
             body["extra_body"] = own
         return body
 
-    async def _stream(self, body: dict[str, Any], on_text: OnText) -> Reply:
-        text, finish, usage = ReplyText(self._service), None, None
+    async def _stream(self, body: dict[str, Any], on_text: OnText, asked: Asked) -> Reply:
+        text, last, usage = ReplyText(self._service), None, None
         refusal, calls_tool, has_choices = "", False, False
         opening = self._client.chat.completions.create(**body, stream=True, stream_options={"include_usage": True})
         async with StreamEvents(opening, self._service, text) as events:
@@ -88,16 +88,16 @@ class ChatProtocol:
                 choice, has_choices = event.choices[0], True
                 refusal += choice.delta.refusal or ""
                 calls_tool = calls_tool or bool(choice.delta.tool_calls)
-                finish = choice.finish_reason or finish
+                last = choice if choice.finish_reason else last
                 if choice.delta.content and not on_text(text.add(choice.delta.content)):
                     # What follows is not needed: leaving the stream ends the generation at most providers.
                     return Reply(str(text), "stop", usage)
         if usage is not None and not has_choices:
             raise self._no_choices(usage)
-        if finish is None:
+        if last is None:
             raise malformed(self._service.model, "a stream that ends before its end", usage)
         self._check(refusal, calls_tool, usage)
-        return self._reply(str(text), finish, usage)
+        return self._reply(str(text), last, usage, asked)
 
     def _no_choices(self, usage: Usage) -> AttemptError:
         return refused_text(self._service.model, "gives no choices", "change the prompt, or the model", usage)
@@ -111,8 +111,8 @@ class ChatProtocol:
                 self._service.model, "calls a tool that nobody has offered", "change the prompt, or the model", usage
             )
 
-    def _reply(self, text: str, finish: str | None, usage: Usage | None) -> Reply:
-        name = self._service.model
+    def _reply(self, text: str, choice: Any, usage: Usage | None, asked: Asked) -> Reply:
+        name, finish = self._service.model, choice.finish_reason
         if finish == "content_filter":
             raise refused_text(name, "was cut by the provider's content filter", "change the prompt", usage)
         if finish not in _ENDS:
@@ -124,4 +124,6 @@ class ChatProtocol:
                 "raise max_tokens, or set reasoning_tokens for the target: reasoning has used the limit",
                 usage,
             )
-        return Reply(text, _ENDS[finish], usage)
+        stop = stop_of(choice, asked)
+        end = _ENDS[finish] if stop is None else "stop"
+        return Reply(text, end, usage, matched_stop=stop if isinstance(stop, str) else None)

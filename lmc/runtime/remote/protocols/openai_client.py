@@ -13,6 +13,7 @@ from lmc.runtime.remote.protocols.connections import http_options
 
 SIGNED = 1 << 63
 """Seeds are signed in the servers' own check."""
+_STOPS = ("stop_reason", "matched_stop")
 
 
 def client_of(service: RemoteService) -> openai.AsyncOpenAI:
@@ -59,6 +60,19 @@ def parameters_of(asked: Asked, service: RemoteService) -> tuple[dict[str, Any],
     if sampling.stop_token_ids:
         own["stop_token_ids"] = list(sampling.stop_token_ids)
     return known, own
+
+
+def stop_of(choice: Any, asked: Asked) -> str | int | None:
+    """Return the stop string or token that ended a choice; None: the model ended its turn, or the server does not tell.
+
+    vLLM and ``lmc serve`` tell it as ``stop_reason``, SGLang as ``matched_stop``, with the token where a turn ends.
+    """
+    if choice.finish_reason != "stop":
+        return None
+    sampling = asked.request.sampling
+    found = next((each for name in _STOPS if (each := getattr(choice, name, None)) is not None), None)
+    is_token = type(found) is int and found in sampling.stop_token_ids
+    return found if is_token or (isinstance(found, str) and found in sampling.stop) else None
 
 
 def usage_of(found: Any, service: RemoteService) -> Usage:

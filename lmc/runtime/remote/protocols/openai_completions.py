@@ -12,7 +12,7 @@ from lmc.ir.engine.protocol import Score, ScoreRequest, TokenLogprob
 from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, End, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import malformed
-from lmc.runtime.remote.protocols.openai_client import client_of, model_of, parameters_of, usage_of
+from lmc.runtime.remote.protocols.openai_client import client_of, model_of, parameters_of, stop_of, usage_of
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents
 from lmc.runtime.remote.protocols.sdk_errors import translated
 from lmc.runtime.remote.protocols.server_constraints import structured_outputs
@@ -37,8 +37,9 @@ class CompletionsProtocol:
             if on_text is None:
                 answer: Any = await self._client.completions.create(**body)
                 choice = answer.choices[0]
-                return self._reply(choice.text, self._ids(choice), choice, usage_of(answer.usage, self._service))
-            return await self._stream(body, on_text)
+                usage = usage_of(answer.usage, self._service)
+                return self._reply(choice.text, self._ids(choice), choice, usage, asked)
+            return await self._stream(body, on_text, asked)
 
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
         del timeout  # that of the client
@@ -92,7 +93,7 @@ class CompletionsProtocol:
             body["extra_body"] = own
         return body
 
-    async def _stream(self, body: dict[str, Any], on_text: OnText) -> Reply:
+    async def _stream(self, body: dict[str, Any], on_text: OnText, asked: Asked) -> Reply:
         text, ids, last, usage = ReplyText(self._service), list[int](), None, None
         values: list[float] = []
         opening = self._client.completions.create(**body, stream=True, stream_options={"include_usage": True})
@@ -111,7 +112,7 @@ class CompletionsProtocol:
                     return Reply(str(text), "stop", usage, tuple(ids) if self._gives_ids else None)
         if last is None:
             raise malformed(self._service.model, "a stream that ends before its end")
-        reply = self._reply(str(text), tuple(ids) if self._gives_ids else None, last, usage)
+        reply = self._reply(str(text), tuple(ids) if self._gives_ids else None, last, usage, asked)
         return replace(reply, logprobs=tuple(map(TokenLogprob, ids, values)) if values else None)
 
     @property
@@ -122,14 +123,12 @@ class CompletionsProtocol:
         """Return the token ids of a choice, an extension of the protocol; None where contexts are text."""
         return tuple(choice.token_ids or ()) if self._gives_ids else None
 
-    def _reply(self, text: str, ids: tuple[int, ...] | None, choice: Any, usage: Usage | None) -> Reply:
-        reason = getattr(choice, "stop_reason", None)
+    def _reply(self, text: str, ids: tuple[int, ...] | None, choice: Any, usage: Usage | None, asked: Asked) -> Reply:
         if choice.finish_reason not in _ENDS:
             raise malformed(self._service.model, f"the finish reason {choice.finish_reason!r}")
-        end = _ENDS[choice.finish_reason]
-        if end == "eos" and reason is not None:
-            end = "stop"
-        return Reply(text, end, usage, ids, reason if isinstance(reason, str) else None, _logprobs(choice, ids))
+        stop = stop_of(choice, asked)
+        end = _ENDS[choice.finish_reason] if stop is None else "stop"
+        return Reply(text, end, usage, ids, stop if isinstance(stop, str) else None, _logprobs(choice, ids))
 
 
 def _logprobs(choice: Any, ids: tuple[int, ...] | None) -> tuple[TokenLogprob, ...] | None:
