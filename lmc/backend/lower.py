@@ -58,7 +58,13 @@ def _check_needs(module: Module, target: Target) -> None:
 
 def _check_form(op: SamplingOp, symbol: Constraint, target: Target) -> None:
     """Raise ``ConstraintError`` for a constraint that the provider can't enforce as it is meant."""
-    if target.capabilities.structured != "schema":
+    capabilities = target.capabilities
+    if capabilities.structured == "exact" and capabilities.dialect == "sglang" and symbol.kind == "grammar":
+        error = ConstraintError(
+            f"{target.spec} takes no grammar in Lark's language", remedy="use a regex or a schema, or another server"
+        )
+        raise refused(error, op)
+    if capabilities.structured != "schema":
         return
     try:
         source = source_of(symbol.kind, symbol.text, symbol.whitespace)

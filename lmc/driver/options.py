@@ -140,7 +140,11 @@ class Options:
         False, "Put movable sections of text (lmc.section) first: other prompts.", _check_flag
     )
     disabled_passes: tuple[str, ...] = _option((), "Leave this pass out; may be repeated.", _check_names)
-    priority: int = _option(0, "Requests of higher priority go before others of a local engine.", _check_priority)
+    priority: int = _option(
+        0,
+        "Requests of higher priority go before others of the same engine or server.",
+        _check_priority,
+    )
     journal: str | os.PathLike[str] | None = _option(  # noqa: RUF009 - a field
         None, "Record requests and calls of tools in this file, so that the run can be resumed.", _check_file
     )

@@ -294,8 +294,10 @@ def _server_entries(
     if found is None:
         return file.entries(chosen.server or OTHER_SERVER, chosen.api)
     entries = file.entries(found.probe.model.owner, chosen.api)
+    source = DataSource(found.date.isoformat(), f"probe of {rest}")
+    if found.probe.priority:
+        entries["priority"] = ("falling", source)
     if chosen.api == "completions":
-        source = DataSource(found.date.isoformat(), f"probe of {rest}")
         entries["contexts"] = (entries["contexts"][0], source)
         entries["scores"] = (found.probe.echo, source)
     return entries

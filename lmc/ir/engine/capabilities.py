@@ -11,6 +11,10 @@ closed, and a message of the user asks the model to go on."""
 Structured = Literal["exact", "schema", "none"]
 """Constraints of outputs: as in lmc, by the provider's own JSON schemas, or not at all."""
 
+Priority = Literal["none", "header", "rising", "falling"]
+"""How a server takes the priority of a request: not at all; in ``X-Lmc-Priority``; as a number ``priority``, where
+higher ones, or lower ones, go first."""
+
 PARAMETERS = (
     "temperature",
     "top_p",
@@ -40,6 +44,8 @@ class Capabilities:
         greedy: the same prompt gives the same tokens without a temperature. Otherwise each generation is a draw.
         seed: a seed decides the draws.
         structured: how outputs are constrained.
+        dialect: whose names a server has for constraints: those of vLLM and lmc, or those of SGLang.
+        priority: how requests with a priority say so.
         schema_keywords: keywords of JSON schemas that mean the same at the provider, for ``schema``.
         logprobs: the most likeliest tokens whose log-probabilities are given; -1: no log-probabilities at all.
         scores: log-probabilities of given texts, which ``select`` compares.
@@ -58,6 +64,8 @@ class Capabilities:
     greedy: bool = True
     seed: bool = True
     structured: Structured = "exact"
+    dialect: Literal["vllm", "sglang"] = "vllm"
+    priority: Priority = "none"
     schema_keywords: frozenset[str] = frozenset()
     logprobs: int = 100
     scores: bool = True

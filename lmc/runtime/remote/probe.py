@@ -31,6 +31,7 @@ _SAMPLE = "The quick brown fox jumps 1234 times; then it rests."
 _FEWEST = 5
 """Tokens of the sample with equal texts, so that a folder counts that the server has named, not the user."""
 _REFUSED = (401, 403)
+_VLLM = "vllm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,14 @@ class Probe:
         token_ids: prompts may be token ids, and the ids of outputs are given (``return_token_ids``).
         echo: log-probabilities of given texts.
         tokenizer: a folder on this machine that has the model's tokenizer, which was compared with the server's texts.
+        priority: vLLM schedules by priority, and lower numbers go first (``--scheduling-policy priority``).
     """
 
     model: ServedModel
     token_ids: bool
     echo: bool
     tokenizer: str | None = None
+    priority: bool = False
 
 
 def served_model(target: Target) -> ServedModel:
@@ -82,7 +85,8 @@ def probe(target: Target) -> Probe:
     assert target.remote is not None
     with _connected(target) as server:
         model = server.model()
-        found = Probe(model, token_ids=server.takes_ids(model.name), echo=False)
+        is_scheduled = model.owner == _VLLM and server.takes_priority(model.name)
+        found = Probe(model, token_ids=server.takes_ids(model.name), echo=False, priority=is_scheduled)
         if not found.token_ids or server.echoed(model.name, _IDS) is None:
             return found
         named = target.remote.tokenizer
@@ -190,6 +194,11 @@ class _Server:
         ids = choice.get("token_ids")
         is_list = isinstance(ids, list) and len(ids) <= 1 and all(type(each) is int for each in ids)
         return is_list and usage.get("prompt_tokens") == len(_IDS)
+
+    def takes_priority(self, model: str) -> bool:
+        """Return True if a request may have a priority: vLLM refuses it where it does not schedule by priority."""
+        choice, _ = self._complete({"model": model, "prompt": list(_IDS), "max_tokens": 1, "priority": 1})
+        return bool(choice)
 
     def echoed(self, model: str, ids: tuple[int, ...]) -> list[str] | None:
         """Return the texts of the tokens of a prompt, from an echo with log-probabilities; None: there is no echo."""

@@ -124,6 +124,14 @@ def test_lmc_serve_takes_ids_and_echoes(toy: Served, toy_folder: Path):
 
 
 @pytest.mark.usefixtures("cache")
+def test_a_vllm_that_refuses_priorities_gets_none(scripted: Scripted):
+    scripted.answers["/v1/completions"] = (200, lambda body: {"error": 1} if "priority" in body else _completion(body))
+    target = target_of_run(Options(f"server:{scripted.url}"))
+    assert not probe(target).priority
+    assert target.capabilities.priority == "none"
+
+
+@pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/", "/v1beta/openai", "/v1beta/openai/", "/proxy"])
 def test_an_address_with_a_path_is_taken_as_it_is(scripted: Scripted, path: str):
     base = path.rstrip("/") or "/v1"
@@ -252,8 +260,9 @@ def test_a_probe_is_cached_per_address_for_the_user_alone(cache: Path, scripted:
     probes.forget_probes()  # as in another process
     assert known_probe(scripted.url) == DatedProbe(
         datetime.datetime.now(datetime.UTC).date(),
-        Probe(ServedModel("vllm", "m", 99), token_ids=True, echo=True),
+        Probe(ServedModel("vllm", "m", 99), token_ids=True, echo=True, priority=True),
     )
+    assert hosted_target(spec, {}).capabilities.priority == "falling"
     target_of_run(Options(spec))
     assert scripted.asked[asked:] == ["/v1/models"]  # is it the same model?
 

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 import lmc
+from lmc import builtin_model
 from lmc.driver.targets.hosted import hosted_target
+from lmc.grammar.compiling import Source
+from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.engine.protocol import Generation, Request, SamplingParams
 from lmc.ir.tokens.messages import message_tokenizer
 from lmc.runtime.remote.asking import GO_ON
@@ -62,10 +65,10 @@ def engine(answering: Server, **settings: Any) -> Generator[RemoteEngine]:
             made.close()
 
 
-def asked(server: Server, request: Request, *, streams: bool = False, **settings: Any) -> Generation:
+def asked(answering: Server, request: Request, *, streams: bool = False, **settings: Any) -> Generation:
     """Return the answer to a request."""
     on_delta: Callable[[Any], None] | None = (lambda _: None) if streams else None
-    with engine(server, **{"server": "vllm", **settings}) as made:
+    with engine(answering, **settings) as made:
         return made.submit(request, on_delta).future.result(20.0)
 
 
@@ -85,10 +88,88 @@ def asked(server: Server, request: Request, *, streams: bool = False, **settings
 )
 def test_the_server_tells_which_stop_it_met(told: dict[str, Any], reason: str, stop: str | None, streams: bool):
     server = Server(told)
-    found = asked(server, Request(PROMPT, SamplingParams(max_tokens=9, stop=STOPS)), streams=streams)
+    found = asked(server, Request(PROMPT, SamplingParams(max_tokens=9, stop=STOPS)), streams=streams, server="vllm")
     assert (found.finish_reason, found.matched_stop) == (reason, stop)
     assert found.text.strip() == "so"
     assert server.bodies[0]["stop"] == list(STOPS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "header", "body"),
+    [
+        ("lmc", {}, "7", None),
+        ("sglang", {}, None, 7),
+        ("vllm", {}, None, None),
+        ("vllm", {"priority": "falling"}, None, -7),
+        ("other", {}, None, None),
+        ("other", {"priority": "rising"}, None, 7),
+    ],
+)
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_a_priority_is_sent_where_the_server_knows_it(
+    api: str, kind: str, told: dict[str, Any], header: str | None, body: int | None
+):
+    server = Server({"token_ids": [1]})
+    settings: dict[str, Any] = {"server": kind, "api": api, "capabilities": told}
+    if api == "completions":
+        settings["tokenizer"] = str(builtin_model.path())
+    for priority in (7, 0):
+        asked(server, Request(PROMPT, SamplingParams(max_tokens=9), priority=priority), **settings)
+    assert [each.get("x-lmc-priority") for each in server.headers] == [header, None]
+    assert [each.get("priority") for each in server.bodies] == [body, None]
+
+
+def test_priorities_beyond_those_of_lmc_serve_are_its_extremes():
+    server = Server({})
+    for priority in (1000, -1000):
+        asked(server, Request(PROMPT, SamplingParams(max_tokens=9), priority=priority), server="lmc")
+    assert [each["x-lmc-priority"] for each in server.headers] == ["100", "-100"]
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+JSON_SCHEMA = {"name": "output", "schema": SCHEMA, "strict": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "definition", "output", "fields"),
+    [
+        ("regex", "[a-c]+x?", "abx", {"regex": "[a-c]+x?"}),
+        ("choices", ["so (it is).", "a|b"], "a|b", {"regex": r"(so \(it is\)\.)|(a\|b)"}),
+        (
+            "schema",
+            SCHEMA,
+            '{"a":1}',
+            {"response_format": {"type": "json_schema", "json_schema": JSON_SCHEMA}},
+        ),
+    ],
+)
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_sglang_gets_its_own_fields(api: str, kind: str, definition: Any, output: str, fields: dict[str, Any]):
+    """Those of its requests for chats and completions; it ignores ``structured_outputs``."""
+    given: dict[str, Any] = {kind: definition}
+    constraint = ConstraintCache().compiled(Source.of(**given), message_tokenizer())
+    server = Server({"text": output, "message": {"role": "assistant", "content": output}, "token_ids": [1]})
+    settings: dict[str, Any] = {"server": "sglang", "api": api}
+    if api == "completions":
+        settings |= {"capabilities": {"contexts": "text"}}
+    prompt = PROMPT if api == "chat" else tuple(b"Go on.")
+    found = asked(server, Request(prompt, SamplingParams(max_tokens=90), constraint=constraint), **settings)
+    assert found.text == output
+    [body] = server.bodies
+    assert {name: body.get(name) for name in fields} == fields
+    assert "structured_outputs" not in body
+
+
+def test_a_grammar_on_sglang_is_an_error_of_compilation():
+    @lmc.jit
+    def sums(s: Any):
+        s += lmc.user("A sum?")
+        s.gen("sum", grammar='start: /[0-9]+/ "+" /[0-9]+/', max_tokens=9)
+
+    remote = lmc.remote("server:http://127.0.0.1:1", server="sglang")
+    with pytest.raises(lmc.ConstraintError, match="takes no grammar") as raised:
+        sums.on(remote).compile()
+    assert raised.value.location is not None
 
 
 @lmc.jit

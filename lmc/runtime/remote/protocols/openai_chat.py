@@ -69,7 +69,7 @@ class ChatProtocol:
             schema = {"name": "output", "schema": asked.form.schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif isinstance(asked.request.constraint, Constraint):
-            own |= structured_outputs(asked.request.constraint)
+            own |= structured_outputs(asked.request.constraint, self._service.capabilities)
         if own:
             body["extra_body"] = own
         return body

@@ -6,6 +6,7 @@ from typing import Any
 
 import openai
 
+from lmc.ir.engine.protocol import Request, ScoreRequest
 from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, RemoteService
 from lmc.runtime.remote.failures import malformed
@@ -13,6 +14,8 @@ from lmc.runtime.remote.protocols.connections import http_options
 
 SIGNED = 1 << 63
 """Seeds are signed in the servers' own check."""
+MOST_PRIORITY = 100
+"""Of ``lmc serve``."""
 _STOPS = ("stop_reason", "matched_stop")
 
 
@@ -59,7 +62,18 @@ def parameters_of(asked: Asked, service: RemoteService) -> tuple[dict[str, Any],
     }
     if sampling.stop_token_ids:
         own["stop_token_ids"] = list(sampling.stop_token_ids)
+    known |= headers_of(asked.request, service)
+    sign = {"rising": 1, "falling": -1}.get(capabilities.priority)
+    if sign is not None and asked.request.priority:
+        own["priority"] = sign * asked.request.priority
     return known, own
+
+
+def headers_of(request: Request | ScoreRequest, service: RemoteService) -> dict[str, Any]:
+    """Return the parameter for the headers of a request, where ``lmc serve`` takes its priority."""
+    if service.capabilities.priority != "header" or not request.priority:
+        return {}
+    return {"extra_headers": {"X-Lmc-Priority": str(max(-MOST_PRIORITY, min(request.priority, MOST_PRIORITY)))}}
 
 
 def stop_of(choice: Any, asked: Asked) -> str | int | None:

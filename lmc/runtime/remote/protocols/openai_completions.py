@@ -1,4 +1,4 @@
-"""``/v1/completions``: with token ids (vLLM, SGLang, ``lmc serve``), or with plain text (llama.cpp and others)."""
+"""``/v1/completions``: with token ids (vLLM, ``lmc serve``), or with plain text (llama.cpp and others)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmc.ir.engine.protocol import Score, ScoreRequest, TokenLogprob
 from lmc.ir.usage import Usage
 from lmc.runtime.remote.asking import Asked, End, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import malformed
-from lmc.runtime.remote.protocols.openai_client import client_of, model_of, parameters_of, stop_of, usage_of
+from lmc.runtime.remote.protocols.openai_client import client_of, headers_of, model_of, parameters_of, stop_of, usage_of
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents
 from lmc.runtime.remote.protocols.sdk_errors import translated
 from lmc.runtime.remote.protocols.server_constraints import structured_outputs
@@ -47,7 +47,13 @@ class CompletionsProtocol:
         async with translated(openai, self._service):
             model = await self._named()
             answer: Any = await self._client.completions.create(
-                model=model, prompt=prompts, max_tokens=0, echo=True, logprobs=0, temperature=0.0
+                model=model,
+                prompt=prompts,
+                max_tokens=0,
+                echo=True,
+                logprobs=0,
+                temperature=0.0,
+                **headers_of(request, self._service),
             )
             rows: list[tuple[float, ...]] = [()] * len(prompts)
             for choice in answer.choices:
@@ -86,7 +92,7 @@ class CompletionsProtocol:
         if request.sampling.logprobs is not None:
             body["logprobs"] = request.sampling.logprobs
         if isinstance(request.constraint, Constraint):
-            own |= structured_outputs(request.constraint)
+            own |= structured_outputs(request.constraint, self._service.capabilities)
         if asked.conversation is None:
             own["return_token_ids"] = True
         if own:
