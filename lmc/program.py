@@ -167,7 +167,7 @@ class Program(JittedFunction, Generic[P, R]):
         exception of the generator is raised, and stops the rows that run.
 
         A row that fails has its ``error`` in its own result. An exhausted quota, a refused key or an unknown model is
-        the error of all rows that are not finished; the others keep their results. Ctrl-C raises
+        the error of all rows that need a further request; the others keep their results. Ctrl-C raises
         ``BatchInterruptedError``, which holds the results so far. Raises ``InputError`` for no rows at all, for an
         argument that is no iterable of rows, and for a list with a row that is no dict; such a row of a generator has
         that error in its own result.

@@ -215,13 +215,12 @@ class Runner:
         start = self._entered()
         open_journal = self._journal(start, None)
         if open_journal is None:
-            yield LazyBatch(WindowedRun(start.home, None, _Windows(start, None, None, None)))
+            yield LazyBatch(WindowedRun(start.home, None, _Windows(start, None, None, None, is_batch=True)))
             return
         with open_journal() as journal:
-            windows = _Windows(start, None, None, journal, marks_rows=True)
-            lazy = LazyBatch(WindowedRun(start.home, None, windows))
-            yield lazy
-            if not windows.is_blocked and lazy.ended is None:
+            windows = _Windows(start, None, None, journal, is_batch=True)
+            yield LazyBatch(WindowedRun(start.home, None, windows))
+            if not windows.is_blocked:
                 journal.finish()
 
     async def _ask_server(self) -> None:
@@ -271,7 +270,10 @@ class Runner:
 
 
 class _Windows:
-    """Windows of one program's rows. ``marks_rows``: those that are finished are written to the journal."""
+    """Windows of one program's rows.
+
+    ``is_batch``: rows that are finished are written to the journal, and what ends a batch is the result of its row.
+    """
 
     def __init__(
         self,
@@ -280,13 +282,13 @@ class _Windows:
         observer: Observer | None,
         journal: RunJournal | None,
         *,
-        marks_rows: bool = False,
+        is_batch: bool = False,
     ) -> None:
         self.is_blocked = False
         """True if a row was stopped that may go on in a later run."""
         self._observer = observer
         self._journal = journal
-        self._marks_rows = marks_rows
+        self._is_batch = is_batch
         self._start = start
         self._layout = layout
         self._execution: Execution | None = None
@@ -310,7 +312,7 @@ class _Windows:
             self._execution = Execution(
                 start.function,
                 self._engine,
-                partial(self._found, on_result) if self._marks_rows else on_result,
+                partial(self._found, on_result) if self._is_batch else on_result,
                 seed=start.options.seed,
                 compile=start.compile,
                 limits=limits_of(start.options),
@@ -318,6 +320,7 @@ class _Windows:
                 layout=self._layout,
                 observer=self._observer,
                 journal=self._journal,
+                ends_alone=self._is_batch,
             )
         await self._execution.run(jobs)
 

@@ -32,7 +32,7 @@ class LmcError(Exception):
     ``timing`` are its times, where the engine measures them.
     ``ends_run``: no handler of the program catches it (``cf.try``), because the run itself is over. ``ends_batch``: the
     other rows of a batch end with it, and none of them is finished by it: a later run may go on (``--resume``). An
-    engine's error is the result of all of those rows in Python; any other is raised.
+    engine's error is, in a batch of Python, the result of each row that it stops.
     """
 
     usage: Usage | None = None

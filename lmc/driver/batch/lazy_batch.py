@@ -7,12 +7,11 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import Future, wait
 from contextvars import copy_context
-from dataclasses import replace
 
 from lmc.driver.batch.windows import WindowedRun
 from lmc.driver.run.result import Result
 from lmc.driver.run.start import Arguments
-from lmc.ir.errors import EngineError, InputError
+from lmc.ir.errors import InputError
 
 _STOP_SECONDS = 20.0
 
@@ -23,12 +22,10 @@ LazyRows = Iterable[Arguments | InputError]
 class LazyBatch:
     """Reads rows in the thread that owns their iterator, while others run and finish.
 
-    ``run`` has no chunks of its own; a thread iterates over it. ``ended`` is the error of an engine that ended the
-    batch: it is the result of all rows that are not finished, and those that were not read by then are only counted.
+    ``run`` has no chunks of its own; a thread iterates over it.
     """
 
     def __init__(self, run: WindowedRun) -> None:
-        self.ended: EngineError | None = None
         self._run = run
         self._read = 0
         self._found: dict[int, Result] = {}
@@ -38,16 +35,13 @@ class LazyBatch:
     def finish(self, rows: LazyRows) -> None:
         """Read ``rows`` and wait until all are finished. An error of reading or of waiting stops the rows that run."""
         self._begin()
-        source = iter(rows)
         try:
-            for row in source:
+            for row in rows:
                 if not self._run.wait_for_room():
-                    self._read += 1
                     break
                 self._put(row)
             self._run.end()
             self._end.result()
-            self._read += sum(1 for _ in source)
         except BaseException:
             self._run.cancel()
             wait([self._end], _STOP_SECONDS)
@@ -56,32 +50,22 @@ class LazyBatch:
     async def afinish(self, rows: LazyRows) -> None:
         """``finish`` for use in an event loop, in whose thread ``rows`` are read."""
         self._begin()
-        source = iter(rows)
         try:
-            for row in source:
+            for row in rows:
                 wait_for_room = self._run.wait_for_room
                 if not (wait_for_room() if self._run.has_room else await asyncio.to_thread(wait_for_room)):
-                    self._read += 1
                     break
                 self._put(row)
             self._run.end()
             await asyncio.wrap_future(self._end)
-            self._read += sum(1 for _ in source)
         except BaseException:
             self._run.cancel()
             await asyncio.wait([asyncio.ensure_future(asyncio.to_thread(wait, [self._end], _STOP_SECONDS))])
             raise
 
     def results(self, unfinished: Result) -> list[Result]:
-        """The results of all rows that were read, in order.
-
-        Those that are not finished have the error that ended the batch, or ``unfinished``, and what they had cost.
-        """
-        error, costs = self.ended or unfinished.error, self._run.stopped
-        return [
-            self._found.get(number) or replace(unfinished, error=error, profile=costs.get(number, unfinished.profile))
-            for number in range(self._read)
-        ]
+        """The results of all rows that were read, in order; ``unfinished`` for those that have none."""
+        return [self._found.get(number, unfinished) for number in range(self._read)]
 
     def _begin(self) -> None:
         context = copy_context()  # programs are captured there
@@ -93,13 +77,8 @@ class LazyBatch:
 
     def _collect(self) -> None:
         try:
-            for number, result in self._run:
-                self._found[number] = result
+            self._found.update(self._run)
         except BaseException as error:
-            if isinstance(error, EngineError) and error.ends_batch:
-                self.ended = error
-                self._end.set_result(None)
-            else:
-                self._end.set_exception(error)
+            self._end.set_exception(error)
         else:
             self._end.set_result(None)

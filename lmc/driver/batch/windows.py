@@ -16,7 +16,7 @@ from lmc.driver.run.start import Arguments
 from lmc.driver.targets.cancelling import error_of
 from lmc.driver.targets.service import Running, Service
 from lmc.ir.errors import InputError
-from lmc.ir.profile import Profile
+from lmc.ir.profile import Profile, Recording
 
 WINDOW = 512
 """Rows that come one by one and are scheduled together, and rows that are read ahead of those."""
@@ -88,7 +88,6 @@ class _Found:
 class _Stopped:
     """A row had begun, and was cancelled."""
 
-    number: int
     result: Result
 
 
@@ -113,14 +112,13 @@ class WindowedRun:
 
     A thread reads ``parts`` ahead; without any, ``put`` and ``end`` supply rows, from another thread than that of the
     iteration. ``read`` counts the rows so far, ``all_read`` is set after the last. Errors outside of rows,
-    ``interrupt`` and ``cancel`` stop what runs; finished results still come, and then the error. ``stopped`` has what
-    rows had cost that had begun then.
+    ``interrupt`` and ``cancel`` stop what runs; finished results still come, and then the error.
     """
 
     def __init__(self, home: Service, parts: Iterable[Part] | None, work: WindowRunner) -> None:
         self.read = 0
         self.all_read = False
-        self.stopped: dict[int, Profile] = {}
+        self._unfinished = Recording()
         self._home = home
         self._parts = parts
         self._work = work
@@ -154,7 +152,7 @@ class WindowedRun:
     @property
     def unfinished(self) -> Profile:
         """Return the profile of the rows that were stopped."""
-        return Profile.merge(self._work.program, self.stopped.values())
+        return self._unfinished.profile(self._work.program)
 
     def interrupt(self) -> None:
         """End the iteration with ``KeyboardInterrupt``. For the handler of a signal, in the iterating thread.
@@ -210,8 +208,8 @@ class WindowedRun:
                 case _Found(number, result):
                     self._under_way -= 1
                     yield number, result
-                case _Stopped(number, result):
-                    self.stopped[number] = result.profile
+                case _Stopped(result):
+                    self._unfinished.add(result.profile)
                 case _AllRead(error):
                     self.all_read = True
                     self._read_error = error
@@ -274,7 +272,7 @@ class WindowedRun:
             await self._work.run(
                 prepared,
                 lambda number, result: self._events.put(_Found(number, result)),
-                lambda number, result: self._events.put(_Stopped(number, result)),
+                lambda _, result: self._events.put(_Stopped(result)),
             )
         except Exception as raised:
             error = raised
@@ -305,6 +303,6 @@ class WindowedRun:
             except queue.Empty:
                 return
             if isinstance(event, _Stopped):
-                self.stopped[event.number] = event.result.profile
+                self._unfinished.add(event.result.profile)
             elif isinstance(event, _Found):
                 yield event.number, event.result

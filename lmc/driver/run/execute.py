@@ -24,7 +24,7 @@ from lmc.frontend.source.locations import raised_at
 from lmc.ir.engine.hosts import CallScope, Cancellation, calling_in, cancelled_by, run_id
 from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.protocol import Engine, Place
-from lmc.ir.errors import LmcError
+from lmc.ir.errors import EngineError, LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.semantics.context import Context
@@ -60,8 +60,8 @@ async def execute(
     compile: Compile | None = None,
     limits: Limits | None = None,
     on_event: OnEvent | None = None,
-    on_stopped: OnResult | None = None,
     journal: RunJournal | None = None,
+    ends_alone: bool = False,
 ) -> None:
     """Run ``jobs``; ``on_result`` gets each one's number and result as soon as it is there, in the loop's thread.
 
@@ -76,8 +76,8 @@ async def execute(
         compile=compile,
         limits=limits,
         on_event=on_event,
-        on_stopped=on_stopped,
         journal=journal,
+        ends_alone=ends_alone,
     )
     try:
         await execution.run(jobs)
@@ -124,7 +124,8 @@ class Execution:
     take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
     were cancelled, with their cost. An instance that ends with ``KeyboardInterrupt`` ends the run, with
     ``RunInterruptedError``. With a ``layout`` instances start as they come, in its blocks. ``observer`` takes requests,
-    calls and steps, ``journal`` records requests and calls of tools.
+    calls and steps, ``journal`` records requests and calls of tools. ``ends_alone``: an engine's error that ends a
+    batch is the result of its instance. The others go on: what is paid for is kept, and what they ask for is refused.
     """
 
     def __init__(
@@ -141,7 +142,9 @@ class Execution:
         layout: Layout | None = None,
         observer: Observer | None = None,
         journal: RunJournal | None = None,
+        ends_alone: bool = False,
     ) -> None:
+        self._ends_alone = ends_alone
         self._function = function
         self._observer = observer
         self._engine = engine = engine if journal is None else JournaledEngine(engine, journal)
@@ -233,7 +236,10 @@ class Execution:
         self._deliver(number, result)
 
     def _deliver(self, number: int, result: Result) -> None:
-        deliver(number, result, self._on_result, self._on_stopped)
+        if self._ends_alone and isinstance(result.error, EngineError):
+            self._on_result(number, result)
+        else:
+            deliver(number, result, self._on_result, self._on_stopped)
 
     def _stopped(self, number: int, cost: Profile) -> None:
         if self._on_stopped is not None:

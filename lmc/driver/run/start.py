@@ -17,7 +17,6 @@ from lmc.driver.options import Options
 from lmc.driver.run.execute import Job, OnResult, execute, limits_of
 from lmc.driver.run.journals import OpenJournal, is_blocked, mark_row
 from lmc.driver.run.result import Result
-from lmc.driver.targets.cancelling import RunInterruptedError
 from lmc.driver.targets.constraints import compiler
 from lmc.driver.targets.service import Service
 from lmc.frontend.program.arguments import Bound, bind
@@ -28,7 +27,7 @@ from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.cached import cached_property
 from lmc.ir.engine.forks import at_work
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import EngineError, JournalError, LmcError
+from lmc.ir.errors import JournalError, LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.tokens.tokenizer import Tokenizer
@@ -116,54 +115,34 @@ class BoundCall:
         return iterate_in_background(self.home, lambda on_result: self.work(prepared, on_result))
 
     async def work(self, prepared: Sequence[Prepared], on_result: OnResult, on_event: OnEvent | None = None) -> None:
-        """Run prepared instances, in the background loop.
-
-        An engine's error that ends the batch is the result of all that are not finished; a journal stays unfinished.
-        """
+        """Run prepared instances, in the background loop."""
         jobs = report_failed(prepared, on_result)
         if not jobs:
             return
-        unfinished = {job.number: Profile(self.function.name) for job in jobs}
-        journal = None if self.open_journal is None else self.open_journal()
+        if self.open_journal is None:
+            await self._execute(jobs, on_result, on_event, None)
+            return
+        journal = self.open_journal()
         is_finished = True
 
         def marked(number: int, result: Result) -> None:
             nonlocal is_finished
-            del unfinished[number]
-            if journal is not None:
-                is_finished = is_finished and not is_blocked(result)
-                mark_row(journal, number, result)
+            is_finished = is_finished and not is_blocked(result)
+            mark_row(journal, number, result)
             on_result(number, result)
 
-        def stopped(number: int, result: Result) -> None:
-            unfinished[number] = result.profile
-
         try:
-            try:
-                await self._execute(jobs, marked, stopped, on_event, journal)
-            except RunInterruptedError as ended:
-                if not isinstance(ended.interrupt, EngineError):
-                    raise
-                is_finished = False
-                for number, cost in unfinished.items():
-                    on_result(number, Result.failed(ended.interrupt, cost))
-            if journal is not None and is_finished:
+            await self._execute(jobs, marked, on_event, journal)
+            if is_finished:
                 journal.finish()
         except BaseException:
-            if journal is not None:
-                with contextlib.suppress(JournalError):  # the run ends with its own error
-                    journal.close()
+            with contextlib.suppress(JournalError):  # the run ends with its own error
+                journal.close()
             raise
-        if journal is not None:
-            await asyncio.to_thread(journal.close)
+        await asyncio.to_thread(journal.close)
 
     async def _execute(
-        self,
-        jobs: Sequence[Job],
-        on_result: OnResult,
-        on_stopped: OnResult,
-        on_event: OnEvent | None,
-        journal: RunJournal | None,
+        self, jobs: Sequence[Job], on_result: OnResult, on_event: OnEvent | None, journal: RunJournal | None
     ) -> None:
         with self.home.engines.use(self.target) as engine:
             await execute(
@@ -175,8 +154,8 @@ class BoundCall:
                 compile=self.compile,
                 limits=limits_of(self.options),
                 on_event=on_event,
-                on_stopped=on_stopped,
                 journal=journal,
+                ends_alone=True,
             )
 
     def wait_for_one(self, prepared: Sequence[Prepared]) -> Result:

@@ -286,8 +286,8 @@ class RemoteEngine:
         planned = len(asked.request.prompt) // self._bytes_per_token + asked.max_tokens
 
         async def once() -> Generation:
-            async with self._opened().place(planned, _most_bytes(asked.max_tokens)) as charge:
-                self._stop_where_refused()
+            limits, most = self._opened(), _most_bytes(asked.max_tokens)
+            async with limits.place(planned, most, self._stop_where_refused) as charge:
                 reader = _Reader(asked, self._tokenizer, shown)
                 try:
                     reply = await self._within(asked, reader if self._streams(asked, on_delta) else None)
@@ -322,8 +322,7 @@ class RemoteEngine:
         planned = sum(len(request.prompt) + len(each) for each in request.continuations)  # each is a prompt of its own
 
         async def once() -> Score:
-            async with self._opened().place(planned, _most_bytes(planned)):
-                self._stop_where_refused()
+            async with self._opened().place(planned, _most_bytes(planned), self._stop_where_refused):
                 return await self._api().score(request, self._settings.timeout)
 
         return await self._in_time(

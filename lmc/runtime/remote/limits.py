@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,6 +14,10 @@ WINDOW = 61.0
 """Seconds: any 60 of the server lie within, as long as what was sent arrives within one."""
 _NEXT_LOOK = 0.05
 """Seconds between looks where all that fills a window waits for a connection."""
+
+
+_NEXT_CHECK = 0.25
+"""Seconds after which what makes the waiting vain is noticed."""
 
 
 @dataclass(eq=False)
@@ -61,11 +65,16 @@ class RateLimits:
         self._held_until = 0.0
 
     @asynccontextmanager
-    async def place(self, tokens: int, most_bytes: int) -> AsyncGenerator[Charge]:
-        """Wait until a request of so many planned tokens may leave; the block is the time in which it is under way."""
+    async def place(
+        self, tokens: int, most_bytes: int, check: Callable[[], None] = lambda: None
+    ) -> AsyncGenerator[Charge]:
+        """Wait until a request of so many planned tokens may leave; the block is the time in which it is under way.
+
+        ``check`` raises what makes the waiting vain.
+        """
         async with self._places:
             async with self._gate:
-                charge = await self._charge(tokens, most_bytes)
+                charge = await self._charge(tokens, most_bytes, check)
             token = UNDER_WAY.set(charge)
             try:
                 yield charge
@@ -89,9 +98,11 @@ class RateLimits:
         """Let no further request leave for ``seconds``: the provider asks for it."""
         self._held_until = max(self._held_until, time.monotonic() + seconds)
 
-    async def _charge(self, tokens: int, most_bytes: int) -> Charge:
+    async def _charge(self, tokens: int, most_bytes: int, check: Callable[[], None]) -> Charge:
+        check()
         while (pause := self._pause(tokens)) > 0:
-            await asyncio.sleep(pause)
+            await asyncio.sleep(min(pause, _NEXT_CHECK))
+            check()
         self._requests += 1
         self._tokens += tokens
         return Charge(self, tokens, most_bytes)
