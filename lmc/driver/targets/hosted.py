@@ -122,7 +122,7 @@ def remote(spec: str, **settings: Any) -> RemoteTarget:
     ``settings`` are those of ``[tool.lmc.targets.NAME]``: ``api``, ``base_url``, ``api_key_env``,
     ``requests_per_minute``, ``tokens_per_minute``, ``concurrency``, ``first_token_timeout``, ``idle_timeout``,
     ``timeout``, ``attempts``, ``fallback``, ``continuation``, ``reasoning_tokens``, ``tokenizer``, ``server``,
-    ``context_length``, and ``capabilities``, which override those that lmc knows. Raises ``InputError``.
+    ``context_length``, ``store``, and ``capabilities``, which override those that lmc knows. Raises ``InputError``.
     """
     hosted_target(spec, settings)
     return RemoteTarget(spec, settings)
@@ -189,6 +189,8 @@ def known_target(
     chosen = _checked_settings(spec, given)
     if chosen.api not in _APIS[kind]:
         raise InputError(f"{kind} has no api {chosen.api!r}", remedy=f"use {' or '.join(_APIS[kind])}")
+    if chosen.store and chosen.api != "responses":
+        raise InputError(f"{spec}: store is for the api responses", remedy='set api = "responses", or leave store out')
     if not isinstance(overrides, dict):
         raise InputError(f"capabilities of {spec} are {overrides!r}", remedy="give a table of capabilities")
     checked_capabilities(overrides, spec)

@@ -88,6 +88,19 @@ class Place:
     lane: int | None = None
 
 
+@dataclass(slots=True)
+class StoredAnswer:
+    """An answer that its provider may keep, so that it can be fetched after a crash.
+
+    ``keep`` takes its id as soon as that is known. ``id`` is the one that an earlier run got: it is fetched, and asked
+    for anew only where the provider has it no more and it ``may_be_asked``.
+    """
+
+    keep: Callable[[str], None]
+    id: str | None = None
+    may_be_asked: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One generation: continue ``prompt`` (token ids). ``seed`` is the 64-bit key of all its random draws.
@@ -96,6 +109,8 @@ class Request:
     An engine may let ``instance``s take turns, or the runs that ``place`` names; then it serves the requests of a run
     in the order of their ranks. Those of higher ``priority`` go before others, but starve none. ``expected_tokens`` is
     the expected length of the generation (None: unknown). None of these changes an output.
+
+    ``stored`` is for engines whose providers keep answers; others ignore it.
 
     A request that is not finished ``timeout`` seconds after it was submitted fails with ``RequestTimeoutError`` (None:
     it has all the time it needs); engines that answer at once may ignore it.
@@ -123,6 +138,7 @@ class Request:
     priority: int = 0
     expected_tokens: int | None = None
     number: int = 0
+    stored: StoredAnswer | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class RemoteSettings:
         tokenizer: a ``tokenizer.json`` or its folder: contexts are tokens then, where the server takes them.
         server: the kind of a server, which is not probed then: ``vllm``, ``sglang``, ``lmc`` …
         context_length: the most tokens of a prompt and its output; None: not known.
+        store: the provider keeps answers (``responses``): a resumed run fetches those that a crash has cut off.
     """
 
     api: Api = "chat"
@@ -66,6 +67,7 @@ class RemoteSettings:
     tokenizer: str | None = None
     server: str | None = None
     context_length: int | None = None
+    store: bool = False
 
 
 @dataclass(frozen=True, slots=True)

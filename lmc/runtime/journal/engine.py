@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from lmc.ir.engine.observing import Observable
@@ -23,6 +23,7 @@ from lmc.ir.engine.protocol import (
     Request,
     Score,
     ScoreRequest,
+    StoredAnswer,
     TokenDelta,
 )
 from lmc.ir.engine.target import Target
@@ -68,18 +69,20 @@ class JournaledEngine:
             if on_delta is not None and (generation.text or generation.token_ids):
                 on_delta(_delta(generation))
 
-        return self._through(
-            asked_generation(request), lambda: self._engine.submit(request, on_delta), Generation, answered
-        )
+        def submit(begun: Begun) -> Handle[Generation]:
+            stored = StoredAnswer(lambda found: self._journal.keep(begun, found), begun.stored, begun.may_be_asked)
+            return self._engine.submit(replace(request, stored=stored), on_delta)
+
+        return self._through(asked_generation(request), submit, Generation, answered)
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
-        return self._through(asked_score(request), lambda: self._engine.score(request), Score, lambda _: None)
+        return self._through(asked_score(request), lambda _: self._engine.score(request), Score, lambda _: None)
 
     def close(self) -> None:
         """Nothing: engine and journal belong to somebody else."""
 
     def _through(
-        self, asked: AskedEntry, submit: Callable[[], Handle[T]], kind: type[T], answered: Callable[[T], object]
+        self, asked: AskedEntry, submit: Callable[[Begun], Handle[T]], kind: type[T], answered: Callable[[T], object]
     ) -> Handle[T]:
         handle = _Journaled[T](self._journal, submit)
 
@@ -130,7 +133,7 @@ class _Journaled(Generic[T]):
     """A request on its way through the journal to the engine, and its result on its way back."""
 
     journal: RunJournal
-    submit: Callable[[], Handle[T]]
+    submit: Callable[[Begun], Handle[T]]
     future: Future[T] = field(default_factory=Future)
     inner: Handle[T] | None = None
     is_cancelled: bool = False
@@ -147,7 +150,7 @@ class _Journaled(Generic[T]):
             self._told(begun, RequestCancelledError("the request was cancelled"))
             return
         try:
-            self.inner = self.submit()
+            self.inner = self.submit(begun)
         except Exception as error:  # an engine should answer through its handle; one that does not fails alone
             self._told(begun, error)
             return

@@ -41,7 +41,11 @@ _BEGIN = (
     "INSERT INTO entries (id, kind, row, op, number, digest, request, prompt, most, attempts, state, cached, "
     "generated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 0, 0, 0)"
 )
-_AGAIN = "UPDATE entries SET attempts = attempts + 1, state = 0, result = NULL WHERE id = ?"
+# The result of one that is in flight is the id under which its provider keeps the answer.
+_AGAIN = (
+    "UPDATE entries SET attempts = attempts + 1, result = CASE state WHEN 0 THEN result END, state = 0 WHERE id = ?"
+)
+_KEPT = "UPDATE entries SET result = ? WHERE id = ? AND state = 0"
 _END = "UPDATE entries SET state = ?, result = ?, prompt = ?, cached = ?, generated = ? WHERE id = ?"
 _OPEN = (
     "SELECT id, kind, row, op, number, request, prompt, most, attempts FROM entries "
@@ -218,6 +222,10 @@ class JournalFile:
         """Write that a request or call leaves once more."""
         self._flush()
         self.connection.execute(_AGAIN, (entry,))
+
+    def keep(self, entry: int, stored: str) -> None:
+        """Write the id under which the provider keeps the answer to a request that is in flight."""
+        self.connection.execute(_KEPT, (stored, entry))
 
     def end(self, entry: int, state: int, result: str, *, prompt: int, cached: int, generated: int) -> None:
         """Write a result or an error."""

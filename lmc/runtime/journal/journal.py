@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import queue
+import re
 import secrets
 import sqlite3
 import threading
@@ -40,6 +41,8 @@ MAX_BATCH = 4096
 """Steps that are committed together at most."""
 MAX_NOTES = 100
 _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
+_STORED = re.compile(r"[A-Za-z0-9_-]{1,128}")
+"""An id that a provider gives to an answer: it becomes a part of an address."""
 RUNNING, FINISHED = "running", "finished"
 InFlight = Literal["repeat", "fail"]
 
@@ -86,10 +89,16 @@ class Outcome(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """An entry whose intent is on disk: the request leaves now."""
+    """An entry whose intent is on disk: the request leaves now.
+
+    ``stored`` is the id of its answer at the provider, if an earlier session got it; ``may_be_asked``: it may leave
+    again where the provider has that no more.
+    """
 
     id: int
     key: Key
+    stored: str | None = None
+    may_be_asked: bool = True
 
 
 @dataclass(frozen=True)
@@ -252,6 +261,11 @@ class RunJournal:
         """Write the end of a request, which may be used once ``then`` is called. None: it was cancelled."""
         self._put(_Step(partial(self._tell, begun, outcome, then), then))
 
+    def keep(self, begun: Begun, stored: str) -> None:
+        """Write the id under which the provider keeps the answer to a request: a resumed run fetches it."""
+        if _STORED.fullmatch(stored):
+            self._put(_Step(lambda: self._file.keep(begun.id, stored)))
+
     def row(self, number: int, line: str | None, *, failed: bool) -> None:
         """Write a finished row."""
         if not self.is_replay:
@@ -356,18 +370,17 @@ class RunJournal:
             waiting.append(then)
             return
         try:
-            found = self._found(asked, text, digest)
+            found = self._found(asked, text, digest, key)
         except (JournalError, EngineError) as error:
             self._after.append((then, error))
             return
         if isinstance(found, Recorded):
             self.counts.answered += 1
-            self._after.append((then, found))
         else:
             self._pending[key] = []
-            self._after.append((then, Begun(found, key)))
+        self._after.append((then, found))
 
-    def _found(self, asked: AskedEntry, text: str, digest: bytes) -> Recorded | int:
+    def _found(self, asked: AskedEntry, text: str, digest: bytes, key: Key) -> Recorded | Begun:
         """The answer to a request, or the entry of its intent. Raises what it ends with instead."""
         stored = self._file.find(asked.row, asked.op, asked.number)
         same = next((entry for entry in stored if entry.digest == digest and entry.kind == asked.kind), None)
@@ -382,7 +395,7 @@ class RunJournal:
             if stored and self._is_blocked(asked):
                 raise self._changed(asked, text, stored)
             self.counts.differing += bool(stored)
-            return self._file.begin(
+            entry = self._file.begin(
                 asked.kind,
                 asked.row,
                 asked.op,
@@ -392,12 +405,15 @@ class RunJournal:
                 prompt=asked.prompt,
                 most=asked.most,
             )
-        if same.state != DROPPED:
+            return Begun(entry, key)
+        kept = _stored(asked, same)
+        may_be_asked = not (self._resumption.in_flight == "fail" and same.id in self._open)
+        if same.state != DROPPED and kept is None:
             self._check_again(asked, same)
         self._open.pop(same.id, None)
         self.counts.repeated += 1
         self._file.begin_again(same.id)
-        return same.id
+        return Begun(same.id, key, kept, may_be_asked)
 
     def _check_again(self, asked: AskedEntry, before: Stored) -> None:
         """Raise what stops a request that had left before."""
@@ -473,6 +489,12 @@ class RunJournal:
             f"the tool {asked.name} ({_place(asked)}) writes, and its call in an earlier run {cause}",
             remedy=_retry(asked),
         )
+
+
+def _stored(asked: AskedEntry, before: Stored) -> str | None:
+    """The id of an answer at the provider. A file may hold anything in its place."""
+    is_id = asked.kind == "generate" and before.state == BEGUN and _STORED.fullmatch(before.result or "")
+    return before.result if is_id else None
 
 
 def difference(text: str, stored: Iterable[Stored]) -> str:

@@ -117,7 +117,9 @@ class Simulator:
         self._running = 0
         self._draws: Counter[str] = Counter()
         self._caches: dict[str, PrefixCache] = {}
-        self._stored: dict[str, Mapping[str, Any]] = {}
+        self.stored: dict[str, Mapping[str, Any]] = {}
+        """Responses that can be fetched, by their ids."""
+        self.fetched: list[str] = []
         self._server = LoopbackServer(self._handle, port)
         self.url = self._server.url
 
@@ -249,13 +251,13 @@ class Simulator:
             await exchange.respond_json(200, headers, found)
             return
         arrival.status = 200
+        if arrival.answer.asked.api == "responses":
+            self._store(api.whole(arrival.answer))  # a client that leaves does not end it
         await exchange.begin(200, {"content-type": "text/event-stream; charset=utf-8", **headers})
         for number, each in enumerate(api.events(arrival.answer)):
             if number and self.event_seconds:
                 await asyncio.sleep(self.event_seconds)
             await exchange.send(each)
-        if arrival.answer.asked.api == "responses":
-            self._store(api.whole(arrival.answer))
         self._ends(arrival)
         await exchange.end()
 
@@ -303,7 +305,7 @@ class Simulator:
 
     def _store(self, found: Mapping[str, Any]) -> None:
         if found.get("object") == "response" and found["store"]:
-            self._stored[found["id"]] = found
+            self.stored[found["id"]] = found
 
     def _models_of(self, provider: Provider) -> Mapping[str, HostedModel]:
         return {name: model for name, model in self.models.items() if model.provider == provider}
@@ -317,8 +319,9 @@ class Simulator:
         kind, _, name = path.removeprefix("/v1/").partition("/")
         if kind == "models" and name in self._models_of(provider):
             return _listed(name, provider)
-        if kind == "responses" and name in self._stored:
-            return self._stored[name]
+        if kind == "responses" and name in self.stored:
+            self.fetched.append(name)
+            return self.stored[name]
         raise _FORMS[provider].no_page(path)
 
 

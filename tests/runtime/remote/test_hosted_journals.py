@@ -1,19 +1,30 @@
 """Journals of runs on hosted models: nothing that is finished is paid for twice, and a replay needs no key."""
 
+import contextlib
 import json
+import sqlite3
 import sys
 import time
 from collections import Counter
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
 
 from lmc.cli.app import main
 from lmc.driver.commands import journal as journals
-from lmc.ir.errors import JournalError
-from lmc.runtime.journal.journal import RunJournal
-from tests.runtime.remote.hosted_runs import KEY_NAME, REQUESTS, discussion, hosted, target
+from lmc.ir.engine.protocol import Request, SamplingParams
+from lmc.ir.errors import InputError, JournalError
+from lmc.ir.tokens.messages import message_tokenizer
+from lmc.runtime.journal.engine import JournaledEngine
+from lmc.runtime.journal.journal import Resumption, RunJournal
+from lmc.runtime.remote.engine import RemoteEngine
+from lmc.runtime.remote.protocols import openai_responses
+from tests.runtime.journal.journals import begun
+from tests.runtime.remote.faults import Fault, FaultProxy, listed
+from tests.runtime.remote.hosted_runs import KEY_NAME, REQUESTS, answer, discussion, hosted, target
+from tests.runtime.remote.providers.replies import drawn
 from tests.runtime.remote.simulator import Simulator
 
 ROWS = [{"question": f"What is {number}?"} for number in range(6)]
@@ -53,6 +64,99 @@ def test_a_run_that_breaks_off_is_resumed_and_pays_for_nothing_twice(
         after = journals.summary(path)
         assert (after.state, after.requests.finished) == ("finished", len(ROWS) * REQUESTS)
         assert after.requests.repeated == len(before.in_flight)
+
+
+def broken_off(program: Any, path: str) -> None:
+    """End a run while its answer is read, with the id of the answer on disk."""
+    with program.on(journal=path).stream("What?") as stream:
+        next(stream)  # the answer stops coming behind its first text
+        limit = time.monotonic() + 20.0
+        while not kept_ids(path) and time.monotonic() < limit:
+            time.sleep(0.02)
+
+
+def kept_ids(path: str) -> list[str]:
+    """The ids of answers that are on disk; none before the first request."""
+    with contextlib.closing(sqlite3.connect(path)) as database, contextlib.suppress(sqlite3.OperationalError):
+        return [each for (each,) in database.execute("SELECT result FROM entries WHERE state = 0") if each]
+    return []
+
+
+@pytest.mark.parametrize("change", ["", "gone", "running", "failed", "damaged"])
+def test_an_answer_that_the_provider_has_stored_is_fetched(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = str(tmp_path / "j")
+    plan = listed([Fault.IDLE])
+    with hosted(), Simulator(drawn) as simulator, FaultProxy(simulator.url, plan, idle=60.0) as proxy:
+        program = answer.on(target(proxy.url, "responses", store=True))
+        broken_off(program, path)
+        [name] = kept_ids(path)
+        whole = simulator.stored[name]
+        monkeypatch.setattr(openai_responses, "_LOOK_SECONDS", 0.01)
+        if change == "gone":
+            simulator.stored.clear()
+        elif change == "damaged":
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                database.execute("UPDATE entries SET result = '../files/x'")
+                database.commit()
+        elif change:
+            state = {"running": "in_progress", "failed": "failed"}[change]
+            simulator.stored[name] = {**whole, "status": state}
+            if change == "running":
+                Timer(0.3, simulator.stored.__setitem__, (name, whole)).start()
+        found = program.on(journal=path, resume=True).run("What?")
+        is_kept = change in ("", "running")
+        assert len(simulator.arrivals) == (1 if is_kept else 2), "it is asked again only where it is lost"
+        assert bool(simulator.fetched) == (change not in ("gone", "damaged"))
+        first = "".join(part["text"] for item in whole["output"] for part in item.get("content", ()))
+        assert (found.value == first) == is_kept
+        assert found.usage.calls == 1
+        assert kept_ids(path) == []
+        assert journals.summary(path).state == "finished"
+
+
+def test_an_answer_is_stored_only_where_the_target_says_so(tmp_path: Path):
+    path = str(tmp_path / "j")
+    plan = listed([Fault.IDLE])
+    with hosted(), Simulator() as simulator, FaultProxy(simulator.url, plan, idle=60.0) as proxy:
+        program = answer.on(target(proxy.url, "responses"))
+        with program.on(journal=path).stream("What?") as stream:
+            next(stream)
+        assert kept_ids(path) == []
+        assert program.on(journal=path, resume=True).run("What?").value
+        assert [each.body["store"] for each in simulator.arrivals if each.body] == [False, False]
+    with pytest.raises(InputError, match="store is for the api responses"):
+        target("http://127.0.0.1:1", "chat", store=True)
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_what_is_to_fail_is_fetched_where_it_is_stored(is_stored: bool, tmp_path: Path):
+    """``--in-flight fail``: what the provider has no more is not asked for again."""
+    path = str(tmp_path / "j")
+    request = Request((256, *b"user\nWhat?", 257, 256, *b"assistant\n"), SamplingParams(max_tokens=60), op_id="a")
+    with hosted(), Simulator() as simulator, FaultProxy(simulator.url, listed([Fault.IDLE]), idle=60.0) as proxy:
+        place = answer.on(target(proxy.url, "responses", store=True)).compile().target
+        engine = RemoteEngine(place, message_tokenizer())
+        try:
+            with begun(tmp_path / "j") as journal:
+                handle = JournaledEngine(engine, journal).submit(request)
+                limit = time.monotonic() + 20.0
+                while not kept_ids(path) and time.monotonic() < limit:
+                    time.sleep(0.02)
+                handle.cancel()
+                assert handle.future.exception(20.0) is not None
+            if not is_stored:
+                simulator.stored.clear()
+            with RunJournal.open(path) as journal:
+                journal.resume(Resumption(in_flight="fail"))
+                handle = JournaledEngine(engine, journal).submit(request)
+                error = handle.future.exception(20.0)
+                assert (error is None) == is_stored
+                assert is_stored or "was in flight when the run ended" in str(error)
+        finally:
+            engine.close()
+        assert len(simulator.arrivals) == 1
 
 
 def test_rows_that_the_account_could_not_pay_for_are_not_finished(tmp_path: Path):

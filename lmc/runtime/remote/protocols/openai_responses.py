@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import openai
@@ -17,6 +18,8 @@ from lmc.runtime.remote.protocols.sdk_errors import translated
 
 _LEAST = 16
 """Tokens: fewer are refused."""
+_LOOKS, _LOOK_SECONDS = 60, 1.0
+"""How often, and how far apart, an answer is looked for that is still being written."""
 
 
 class ResponsesProtocol:
@@ -28,8 +31,11 @@ class ResponsesProtocol:
 
     async def generate(self, asked: Asked, on_text: OnText | None) -> Reply:
         async with translated(openai, self._service):
-            body = self._body(asked)
-            if on_text is None:
+            found = await self._stored(asked)
+            if found is not None:
+                return found
+            body, stored = self._body(asked), asked.request.stored
+            if on_text is None and not body["store"]:
                 return self._reply(await self._client.responses.create(**body))
             text, final = ReplyText(self._service), None
             opening = self._client.responses.create(**body, stream=True)
@@ -37,8 +43,10 @@ class ResponsesProtocol:
                 async for event in events:
                     kind = kind_of(event, self._service)
                     if kind == "response.output_text.delta":
-                        if not on_text(text.add(event.delta)):
+                        if not (on_text or _takes_all)(text.add(event.delta)):
                             return Reply(str(text), "stop", None)
+                    elif kind == "response.created" and body["store"] and stored is not None:
+                        stored.keep(event.response.id)
                     elif kind in ("response.completed", "response.incomplete", "response.failed"):
                         final = event.response
                     elif kind == "error":
@@ -60,13 +68,39 @@ class ResponsesProtocol:
             "model": self._service.model,
             "input": asked.messages(keeps_open=False),
             "max_output_tokens": max(asked.max_tokens, _LEAST),
-            "store": False,
+            "store": self._service.settings.store,
             **known,
         }
         if asked.form is not None:
             form = {"type": "json_schema", "name": "output", "schema": asked.form.schema, "strict": True}
             body["text"] = {"format": form}
         return body
+
+    async def _stored(self, asked: Asked) -> Reply | None:
+        """Fetch the answer that the provider has kept since an earlier run. None: it is to be asked for."""
+        stored = asked.request.stored
+        if stored is None or stored.id is None:
+            return None
+        answer: Any = None
+        for _ in range(_LOOKS if self._service.settings.store else 0):
+            try:
+                answer = await self._client.responses.retrieve(stored.id)
+            except openai.NotFoundError:
+                break
+            if answer.status not in ("queued", "in_progress"):
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+        if answer is not None and answer.status in ("completed", "incomplete"):
+            return self._reply(answer)
+        stored.id = None
+        if not stored.may_be_asked:
+            error = EngineError(
+                f"{asked.request.op_id} of row {asked.request.instance} was in flight when the run ended, may have "
+                f"been billed, and {self._service.model} has no answer stored",
+                remedy="repeat such requests: --in-flight repeat, after the row is deleted from the output",
+            )
+            raise AttemptError(error, again=False, usage=Usage())
+        return None
 
     def _reply(self, answer: Any) -> Reply:
         name = self._service.model
@@ -103,6 +137,10 @@ class ResponsesProtocol:
                 usage,
             )
         return Reply(text, "length", usage)
+
+
+def _takes_all(_: str) -> bool:
+    return True
 
 
 def _failure(error: Any, name: str, usage: Usage | None) -> AttemptError:
