@@ -101,7 +101,7 @@ GRAMMAR_PACKAGES = frozenset({"llguidance"})  # in the base installation, for on
 PRICE_PACKAGES = frozenset({"genai_prices"})  # in the base installation, for one package
 LOCAL_PACKAGES = frozenset({"safetensors", "torch", "transformers"})
 SERVER_PACKAGES = frozenset({"fastapi", "prometheus_client", "python_multipart", "starlette", "uvicorn"})
-API_PACKAGES = frozenset({"anthropic", "httpx2", "openai"})
+API_PACKAGES = frozenset({"anthropic", "anyio", "httpx2", "openai"})
 GPU_PACKAGES = frozenset({"flashinfer", "triton"})
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "lmc": BASE_PACKAGES,

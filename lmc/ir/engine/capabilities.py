@@ -12,7 +12,7 @@ Structured = Literal["exact", "schema", "none"]
 """Constraints of outputs: as in lmc, by the provider's own JSON schemas, or not at all."""
 
 Priority = Literal["none", "header", "rising", "falling"]
-"""How a server takes the priority of a request: not at all; in ``X-Lmc-Priority``; as a number ``priority``, where
+"""A server takes the priority of a request not at all; in ``X-Lmc-Priority``; as a number ``priority``, where
 higher ones, or lower ones, go first."""
 
 PARAMETERS = (

@@ -43,7 +43,7 @@ class AttemptError(Exception):
 
 
 class OwnError(Exception):
-    """What takes the text of a reply failed with ``error``: no fault of the provider."""
+    """A listener of the text of a reply failed with ``error``: no fault of the provider."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(repr(error))

@@ -19,7 +19,7 @@ from lmc.runtime.remote.protocols.sdk_errors import translated
 _LEAST = 16
 """Tokens: fewer are refused."""
 _LOOKS, _LOOK_SECONDS = 60, 1.0
-"""How often, and how far apart, an answer is looked for that is still being written."""
+"""Looks for an answer that is still being written, and the pauses between them."""
 
 
 class ResponsesProtocol:
