@@ -21,7 +21,7 @@ from tests.runtime.local.oracle import Agreement
 pytestmark = pytest.mark.slow("every architecture, beside transformers' own generation")
 
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
-CASES = 40 if FULL else 8
+CASES = 40 if FULL else 5
 CHUNKS = [*range(1, 65), 100, 200] if FULL else [1, 7, 16]
 ARRIVAL_SECONDS = 0.2  # over which requests come at random, while others run
 MAX_TOKENS = 24
