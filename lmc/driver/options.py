@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from lmc.ir.engine.target import TARGETS
+from lmc.ir.engine.target import TARGETS, Target
 from lmc.ir.errors import InputError, Location
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _check_timeout(name: str, value: object) -> None:
 
 
 def _check_target(name: str, value: object) -> None:
-    if not isinstance(value, str | RemoteTarget):
+    if not isinstance(value, str | RemoteTarget | Target):
         raise InputError(f"{name} is {value!r}", remedy=f"give text: {TARGETS}; or lmc.remote(…)")
 
 
@@ -105,10 +105,10 @@ class Options:
 
     An engine option that is None is that of the environment or of ``[tool.lmc]`` (``resolve_target``). ``requests``
     bounds the requests and instances of a batch that run at the same time, ``lane`` is the client that they belong to
-    (``Place``); the user of a program sets neither.
+    (``Place``); the user of a program sets neither. A ``target`` that is a ``Target`` is that of a replayed journal.
     """
 
-    target: str | RemoteTarget | None = _option(  # noqa: RUF009 - a field
+    target: str | RemoteTarget | Target | None = _option(  # noqa: RUF009 - a field
         None, "Where the program runs.", _check_target, engine=True
     )
     dtype: str | None = _option(None, "Precision of a local model: float32 or bfloat16.", _check_dtype, engine=True)

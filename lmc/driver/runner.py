@@ -252,7 +252,9 @@ class Runner:
         def opened() -> RunJournal:
             journal = open_journal(path)
             try:
-                begin_journal(journal, record, options, resumption=Resumption() if options.resume else None)
+                begin_journal(
+                    journal, record, options, start.target, resumption=Resumption() if options.resume else None
+                )
             except BaseException:
                 journal.close()
                 raise

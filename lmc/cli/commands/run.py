@@ -234,7 +234,7 @@ def run_command(
                     sink.stream = stack.enter_context(RowsStream(output, out, interrupts))
                 if kept is not None and record is not None:
                     resumed = journaling.resumption if resume else None
-                    sink.begin_journal(record, runner.options, resumed)
+                    sink.begin_journal(record, runner.options, _target(runner), resumed)
                 progress = stack.enter_context(show_progress(data, len(sink.done)))
                 if timeline is not None:
                     header = driver.timeline_header(runner.program, named, _target(runner), data)
@@ -287,8 +287,8 @@ class _Journaling:
         """The journal of ``--replay``, open."""
         return None if self.replay is None else driver.replay_journal(self.replay)
 
-    def target(self, replayed: driver.RunJournal | None, given: str | None) -> str | None:
-        """The target of the run: of a replay, that of the journal."""
+    def target(self, replayed: driver.RunJournal | None, given: str | None) -> str | driver.Target | None:
+        """The target of the run: of a replay, that of the journal with its settings, unless another one is given."""
         return given if replayed is None or given is not None else driver.replayed_target(replayed)
 
     def path(self, options: driver.Options, target: driver.Target, rows_file: RowsFile | None) -> str | None:

@@ -82,6 +82,7 @@ class Sink:
         self,
         record: driver.RunRecord,
         options: driver.Options,
+        target: driver.Target,
         resumption: driver.Resumption | None,
     ) -> None:
         """Start the run of the journal; with a ``resumption``, resume it.
@@ -108,7 +109,7 @@ class Sink:
                     self.done.add(number)
             return self.done
 
-        driver.begin_journal(journal, record, options, resumption=resumption, take=take)
+        driver.begin_journal(journal, record, options, target, resumption=resumption, take=take)
         for number in sorted(self.done - recorded):  # written just before the earlier run ended
             journal.row(number, None, failed=file is not None and number in file.failed_before)
         for line in driver.resumed_lines(journal):

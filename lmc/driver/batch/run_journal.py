@@ -6,18 +6,20 @@ import hashlib
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pydantic
 from pydantic_core import to_json
 
-from lmc.driver.batch.run_record import RunRecord, model_digest, source_digests, target_settings
+from lmc.driver.batch.run_record import MAX_RECORD_BYTES, RunRecord, model_digest, source_digests, target_settings
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.run.start import Arguments
 from lmc.driver.version import __version__
 from lmc.frontend.program.function import JittedFunction
-from lmc.ir.engine.target import Target
+from lmc.ir.engine.target import HOSTED, Target
 from lmc.ir.errors import InputError
 from lmc.runtime.journal.journal import Resumption, RunJournal
 
@@ -45,15 +47,30 @@ def replay_journal(path: str) -> RunJournal:
         raise UsageError(error.cause, remedy=error.remedy) from error
 
 
-def replayed_target(journal: RunJournal) -> str:
-    """The target of the run that wrote a journal."""
-    return RunRecord.from_json(journal.head.get("record", "").encode(), journal.shown).model_name
+@lru_cache(maxsize=1)
+def _as_json() -> pydantic.TypeAdapter[Target]:
+    return pydantic.TypeAdapter(Target)
+
+
+def replayed_target(journal: RunJournal) -> str | Target:
+    """The target of the run that wrote a journal; a hosted one with all its settings. Raises ``UsageError``."""
+    kept = journal.head.get("target")
+    if kept is None:
+        return RunRecord.from_json(journal.head.get("record", "").encode(), journal.shown).model_name
+    try:
+        target = _as_json().validate_json(kept) if len(kept) <= MAX_RECORD_BYTES else None
+    except (ValueError, RecursionError):  # pydantic's errors are ValueErrors
+        target = None
+    if target is None or not all(each.kind in HOSTED and each.path and each.remote for each in target.chain):
+        raise UsageError(f"{journal.shown} names no target that can be replayed", remedy="restore the file")
+    return target
 
 
 def begin_journal(
     journal: RunJournal,
     record: RunRecord,
     options: Options,
+    target: Target,
     *,
     resumption: Resumption | None,
     take: Callable[[Iterable[tuple[int, bool, str | None]]], Collection[int] | None] = lambda _: None,
@@ -70,7 +87,8 @@ def begin_journal(
     record = replace(record, options={**record.options, **settings})
     try:
         if journal.is_fresh or resumption is None:
-            journal.start({"record": record.to_json()})
+            kept = {"target": _as_json().dump_json(target).decode()} if target.is_hosted else {}
+            journal.start({"record": record.to_json(), **kept})
             return
         before = RunRecord.from_json(journal.head.get("record", "").encode(), journal.shown)
         difference = record.difference(before)

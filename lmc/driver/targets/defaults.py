@@ -144,6 +144,9 @@ def _parse(settings: Mapping[str, Any], defined: Tables) -> Target:
     options = {"target": FALLBACK, **{name: value for name, value in settings.items() if name in ENGINE_OPTIONS}}
     check_options(options)
     asked = options.pop("target")
+    if isinstance(asked, Target):
+        _check_remote(asked.spec, options)
+        return asked
     if isinstance(asked, RemoteTarget):
         _check_remote(asked.spec, options)
         return hosted_target(asked.spec, asked.settings, defined)

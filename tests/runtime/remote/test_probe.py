@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import inspect
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ import pytest
 
 import lmc
 from lmc import builtin_model
+from lmc.cli.app import main
 from lmc.driver import Options, Runner, close_engine
 from lmc.driver.targets import probes
 from lmc.driver.targets.defaults import resolve_target, target_of_run
@@ -207,6 +209,34 @@ def test_the_first_run_probes_and_contexts_are_tokens(toy: Served, toy_folder: P
     safe = resolve_target(Options(lmc.remote(f"server:{toy.url}", fallback="openai:gpt-5.6")))
     assert safe.capabilities.contexts == "messages"
     close_engine(options)
+
+
+def test_a_run_on_a_server_is_replayed_without_it(
+    cache: Path, toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Contexts are tokens, as in the run, though the probe is gone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    code = inspect.getsource(program.definition)
+    Path("scored.py").write_text(f"import lmc\nfrom typing import Any\n\n{code}")
+    Path("rows.jsonl").write_text('{"topic": "rain"}\n')
+    command = ["lmc", "run", "scored.py", "--input", "rows.jsonl"]
+    with served("--model", "toy") as server:
+        table = f'[tool.lmc.targets.mine]\nkind = "server"\nbase_url = "{server.url}"\ntokenizer = "{toy_folder}"\n'
+        Path("pyproject.toml").write_text(table)
+        monkeypatch.setattr(sys, "argv", [*command, "-o", "out.jsonl", "--model", "mine"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert not ended.value.code
+    Path("pyproject.toml").unlink()
+    cache.unlink()
+    probes.forget_probes()
+    monkeypatch.setattr(sys, "argv", [*command, "-o", "again.jsonl", "--replay", "out.jsonl.lmcj"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code, capsys.readouterr().err
+    assert Path("again.jsonl").read_text() == Path("out.jsonl").read_text()
 
 
 @pytest.mark.usefixtures("cache")
