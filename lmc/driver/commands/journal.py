@@ -48,8 +48,9 @@ def summary_lines(found: JournalSummary, path: str) -> list[str]:
         f"rows       {found.rows:,} finished, {found.failed_rows:,} of them failed",
         f"requests   {_counts(found.requests)}",
         f"tools      {_counts(found.calls)}",
-        f"tokens     prompt {found.usage.prompt_tokens:,} ({found.usage.cached_tokens:,} cached), "
-        f"generated {found.usage.generated_tokens:,}",
+        f"tokens     prompt {found.usage.prompt_tokens:,} ({found.usage.cached_tokens:,} cached, "
+        f"{found.usage.cache_written_tokens:,} written to a cache), generated {found.usage.generated_tokens:,} "
+        f"({found.usage.reasoning_tokens:,} reasoning)",
     ]
     if found.in_flight:
         prompt, most = sum(each.prompt_tokens for each in found.in_flight), sum(each.most for each in found.in_flight)

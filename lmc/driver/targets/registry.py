@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from lmc import builtin_model
 from lmc.driver.targets.hosted import model_file
@@ -19,6 +19,9 @@ from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.errors import EngineError, InputError
 from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from lmc.runtime.remote.engine import RemoteEngine
 
 _LOCAL = "lmc.runtime.local"
 _LOCAL_PACKAGES = ("torch", "transformers", "safetensors")
@@ -126,14 +129,14 @@ def _remote_tokenizer(target: Target) -> Tokenizer:
     return Tokenizer.from_folder(path.parent if path.name == "tokenizer.json" else path)
 
 
-def _remote_engine(target: Target) -> Engine:
+def _remote_engine(target: Target) -> RemoteEngine:
     from lmc.runtime.remote.engine import RemoteEngine  # most processes need none
 
     second = target.fallback
     return RemoteEngine(
         target,
         _remote_tokenizer(target),
-        None if second is None else lambda: make_engine(second),
+        None if second is None else lambda: _remote_engine(second),
         () if target.kind == "server" else model_file(target.kind).near(target.path or ""),
     )
 

@@ -320,6 +320,24 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
+Leaving = Callable[[Callable[[Exception | None], object]], object]
+"""Called before a request leaves, with a function that is called once it may leave, or with the error it ends with."""
+
+
+@runtime_checkable
+class Queueing(Protocol):
+    """Optional capability: engines in which requests wait for a limit, and that tell when one leaves.
+
+    ``leaving`` is called before each attempt, from any thread.
+    """
+
+    def submit_announced(
+        self, request: Request, on_delta: OnDelta | None, leaving: Leaving | None
+    ) -> Handle[Generation]: ...
+
+    def score_announced(self, request: ScoreRequest, leaving: Leaving | None) -> Handle[Score]: ...
+
+
 @runtime_checkable
 class PrefixCaching(Protocol):
     """Optional capability: engines that can compute a prefix once and hold on to it."""

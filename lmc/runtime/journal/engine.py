@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from lmc.ir.engine.observing import Observable
@@ -20,6 +21,7 @@ from lmc.ir.engine.protocol import (
     OnDelta,
     Planned,
     PrefixCaching,
+    Queueing,
     Request,
     Score,
     ScoreRequest,
@@ -44,6 +46,7 @@ class JournaledEngine:
 
     def __init__(self, engine: Engine, journal: RunJournal) -> None:
         self._engine = engine
+        self._queueing = engine if isinstance(engine, Queueing) else None
         self._journal = journal
         journal.fact("engine", json.dumps([engine.info.name, engine.info.context_length]))
         for capability in _CAPABILITIES:
@@ -71,12 +74,20 @@ class JournaledEngine:
 
         def submit(begun: Begun) -> Handle[Generation]:
             stored = StoredAnswer(lambda found: self._journal.keep(begun, found), begun.stored, begun.may_be_asked)
-            return self._engine.submit(replace(request, stored=stored), on_delta)
+            asked = replace(request, stored=stored)
+            if self._queueing is None:
+                return self._engine.submit(asked, on_delta)
+            return self._queueing.submit_announced(asked, on_delta, partial(self._journal.begin, begun))
 
         return self._through(asked_generation(request), submit, Generation, answered)
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
-        return self._through(asked_score(request), lambda _: self._engine.score(request), Score, lambda _: None)
+        def submit(begun: Begun) -> Handle[Score]:
+            if self._queueing is None:
+                return self._engine.score(request)
+            return self._queueing.score_announced(request, partial(self._journal.begin, begun))
+
+        return self._through(asked_score(request), submit, Score, lambda _: None)
 
     def close(self) -> None:
         """Nothing: engine and journal belong to somebody else."""
@@ -103,7 +114,7 @@ class JournaledEngine:
             finally:
                 handle.end(result)
 
-        self._journal.ask(asked, go_on)
+        self._journal.ask(asked, go_on, at_sending=self._queueing is not None)
         return handle
 
 
@@ -145,7 +156,7 @@ class _Journaled(Generic[T]):
             self.inner.cancel()
 
     def leave(self, begun: Begun) -> None:
-        """Submit it: its intent is on disk."""
+        """Submit it: its intent is on disk, or will be before it leaves the engine."""
         if self.is_cancelled:
             self._told(begun, RequestCancelledError("the request was cancelled"))
             return

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from lmc.ir.errors import InputError, JournalError
+from lmc.ir.usage import Usage
 
 APPLICATION = 0x6C6D636A  # "lmcj"
-VERSION = 1
+VERSION = 2
 MAX_TEXT_BYTES = 1 << 28
 """The longest text or number of bytes that is read from a journal, or written to one."""
 
@@ -32,21 +33,24 @@ _SCHEMA = (
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, row INTEGER NOT NULL, op TEXT NOT NULL, "
     "number INTEGER NOT NULL, digest BLOB NOT NULL, request TEXT NOT NULL, prompt INTEGER NOT NULL, "
     "most INTEGER NOT NULL, attempts INTEGER NOT NULL, state INTEGER NOT NULL, result TEXT, cached INTEGER NOT NULL, "
-    "generated INTEGER NOT NULL) STRICT",
+    "generated INTEGER NOT NULL, written INTEGER NOT NULL, reasoning INTEGER NOT NULL) STRICT",
     "CREATE UNIQUE INDEX entry ON entries (row, op, number, digest)",
     "CREATE TABLE rows (number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, line TEXT) STRICT",
 )
 _FIND = "SELECT id, kind, digest, request, state, result, attempts FROM entries WHERE row = ? AND op = ? AND number = ?"
 _BEGIN = (
     "INSERT INTO entries (id, kind, row, op, number, digest, request, prompt, most, attempts, state, cached, "
-    "generated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 0, 0, 0)"
+    "generated, written, reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 0, 0, 0, 0, 0)"
 )
 # The result of one that is in flight is the id under which its provider keeps the answer.
 _AGAIN = (
     "UPDATE entries SET attempts = attempts + 1, result = CASE state WHEN 0 THEN result END, state = 0 WHERE id = ?"
 )
 _KEPT = "UPDATE entries SET result = ? WHERE id = ? AND state = 0"
-_END = "UPDATE entries SET state = ?, result = ?, prompt = ?, cached = ?, generated = ? WHERE id = ?"
+_END = (
+    "UPDATE entries SET state = ?, result = ?, prompt = ?, cached = ?, generated = ?, written = ?, reasoning = ? "
+    "WHERE id = ?"
+)
 _OPEN = (
     "SELECT id, kind, row, op, number, request, prompt, most, attempts FROM entries "
     "WHERE state = 0 AND (row = 0 OR row NOT IN (SELECT number FROM rows)) ORDER BY id"
@@ -227,9 +231,13 @@ class JournalFile:
         """Write the id under which the provider keeps the answer to a request that is in flight."""
         self.connection.execute(_KEPT, (stored, entry))
 
-    def end(self, entry: int, state: int, result: str, *, prompt: int, cached: int, generated: int) -> None:
+    def end(self, entry: int, state: int, result: str, usage: Usage) -> None:
         """Write a result or an error."""
-        self._ended[entry] = (state, result, prompt, cached, generated, entry)
+        prompt, written = (
+            (usage.prompt_tokens, usage.cached_tokens),
+            (usage.cache_written_tokens, usage.reasoning_tokens),
+        )
+        self._ended[entry] = (state, result, *prompt, usage.generated_tokens, *written, entry)
 
     def put_row(self, number: int, line: str | None, *, failed: bool) -> None:
         """Write a finished row."""
@@ -255,15 +263,18 @@ class JournalFile:
         """The entries of unfinished rows without a result."""
         return [] if self.is_fresh else [Listed(*found) for found in self.connection.execute(_OPEN)]
 
-    def totals(self) -> dict[tuple[str, int], tuple[int, int, int, int, int]]:
-        """Number, attempts and prompt, cached and generated tokens of the entries, by kind and state."""
+    def totals(self) -> dict[tuple[str, int], tuple[int, int, Usage]]:
+        """Number, attempts and usage of the entries, by kind and state. The usage counts no calls."""
         if self.is_fresh:
             return {}
         statement = (
-            "SELECT kind, state, count(*), sum(attempts), sum(prompt), sum(cached), sum(generated) FROM entries "
-            "GROUP BY kind, state"
+            "SELECT kind, state, count(*), sum(attempts), sum(prompt), sum(cached), sum(generated), 0, sum(written), "
+            "sum(reasoning) FROM entries GROUP BY kind, state"
         )
-        return {(kind, state): tuple(counts) for kind, state, *counts in self.connection.execute(statement)}
+        return {
+            (kind, state): (count, attempts, Usage(*tokens))
+            for kind, state, count, attempts, *tokens in self.connection.execute(statement)
+        }
 
     def count_rows(self) -> tuple[int, int]:
         """The number of finished rows, and of those that failed."""

@@ -17,11 +17,12 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from lmc.ir.errors import EngineError, InputError, JournalError, UnknownOutcomeError
+from lmc.ir.usage import Usage
 from lmc.ir.wording import with_count
 from lmc.runtime.journal.file import (
     BEGUN,
@@ -83,20 +84,24 @@ class Outcome(NamedTuple):
 
     state: int
     text: str
-    prompt: int = 0
-    cached: int = 0
-    generated: int = 0
+    usage: Usage = Usage()
 
 
-class Begun(NamedTuple):
-    """An entry whose intent is on disk: the request leaves now.
+@dataclass(slots=True, eq=False)
+class Begun:
+    """A request or call that nothing has answered: it leaves now, or waits in its engine for a limit.
 
-    ``stored`` is the id of its answer at the provider, if an earlier session got it; ``may_be_asked``: it may leave
-    again where the provider has that no more.
+    ``id`` is the entry of its intent; None: there is none yet, as it has not left. ``before`` is the entry that an
+    earlier session, or a request that was cancelled, has left. ``stored`` is the id of its answer at the provider, if
+    an earlier session got it; ``may_be_asked``: it may leave again where the provider has that no more.
     """
 
-    id: int
     key: Key
+    asked: AskedEntry
+    text: str
+    at_sending: bool
+    before: int | None = None
+    id: int | None = None
     stored: str | None = None
     may_be_asked: bool = True
 
@@ -245,15 +250,24 @@ class RunJournal:
         with reading(self.shown):
             yield from self._file.rows()
 
-    def ask(self, asked: AskedEntry, then: Then) -> None:
+    def ask(self, asked: AskedEntry, then: Then, *, at_sending: bool = False) -> None:
         """Pass ``then`` the answer that is on disk, or the entry of the intent once that is, or the error.
+
+        ``at_sending``: the intent is written by ``begin``, as the request may wait before it leaves.
 
         A request that is asked twice at the same time leaves once. From any thread. The thread of the journal calls
         ``then``, which must not wait.
         """
         text = _ENCODER.encode(asked.request)
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        self._put(_Step(partial(self._ask, asked, text, digest, then), then))
+        self._put(_Step(partial(self._ask, asked, text, digest, then, at_sending), then))
+
+    def begin(self, begun: Begun, then: Callable[[Exception | None], object]) -> None:
+        """Write the intent of a request that leaves now; ``then`` is called once it is on disk, or with the error."""
+        if begun.id is not None:  # another attempt
+            then(None)
+        else:
+            self._put(_Step(partial(self._begin_now, begun, then), then))
 
     def tell(
         self, begun: Begun, outcome: Outcome | None, then: Callable[[Exception | None], object] = lambda _: None
@@ -263,8 +277,9 @@ class RunJournal:
 
     def keep(self, begun: Begun, stored: str) -> None:
         """Write the id under which the provider keeps the answer to a request: a resumed run fetches it."""
-        if _STORED.fullmatch(stored):
-            self._put(_Step(lambda: self._file.keep(begun.id, stored)))
+        entry = begun.id
+        if entry is not None and _STORED.fullmatch(stored):
+            self._put(_Step(lambda: self._file.keep(entry, stored)))
 
     def row(self, number: int, line: str | None, *, failed: bool) -> None:
         """Write a finished row."""
@@ -363,14 +378,14 @@ class RunJournal:
             for step in steps:
                 step.write()
 
-    def _ask(self, asked: AskedEntry, text: str, digest: bytes, then: Then) -> None:
+    def _ask(self, asked: AskedEntry, text: str, digest: bytes, then: Then, at_sending: bool) -> None:
         key = asked.row, asked.op, asked.number, digest
         waiting = self._pending.get(key)
         if waiting is not None:
             waiting.append(then)
             return
         try:
-            found = self._found(asked, text, digest, key)
+            found = self._found(Begun(key, asked, text, at_sending))
         except (JournalError, EngineError) as error:
             self._after.append((then, error))
             return
@@ -378,10 +393,35 @@ class RunJournal:
             self.counts.answered += 1
         else:
             self._pending[key] = []
+            if not at_sending:
+                self._write_intent(found)
         self._after.append((then, found))
 
-    def _found(self, asked: AskedEntry, text: str, digest: bytes, key: Key) -> Recorded | Begun:
-        """The answer to a request, or the entry of its intent. Raises what it ends with instead."""
+    def _begin_now(self, begun: Begun, then: Callable[[None], object]) -> None:
+        if begun.id is None:
+            self._write_intent(begun)
+        self._after.append((then, None))
+
+    def _write_intent(self, begun: Begun) -> None:
+        if begun.before is not None:
+            self._file.begin_again(begun.before)
+            begun.id = begun.before
+            return
+        asked = begun.asked
+        begun.id = self._file.begin(
+            asked.kind,
+            asked.row,
+            asked.op,
+            asked.number,
+            digest=begun.key[-1],
+            request=begun.text,
+            prompt=asked.prompt,
+            most=asked.most,
+        )
+
+    def _found(self, begun: Begun) -> Recorded | Begun:
+        """The answer to a request, or ``begun`` with what an earlier session left. Raises what it ends with instead."""
+        asked, text, digest = begun.asked, begun.text, begun.key[-1]
         stored = self._file.find(asked.row, asked.op, asked.number)
         same = next((entry for entry in stored if entry.digest == digest and entry.kind == asked.kind), None)
         if same is not None and same.state in (DONE, FAILED) and same.result is not None:
@@ -395,25 +435,14 @@ class RunJournal:
             if stored and self._is_blocked(asked):
                 raise self._changed(asked, text, stored)
             self.counts.differing += bool(stored)
-            entry = self._file.begin(
-                asked.kind,
-                asked.row,
-                asked.op,
-                asked.number,
-                digest=digest,
-                request=text,
-                prompt=asked.prompt,
-                most=asked.most,
-            )
-            return Begun(entry, key)
-        kept = _stored(asked, same)
-        may_be_asked = not (self._resumption.in_flight == "fail" and same.id in self._open)
-        if same.state != DROPPED and kept is None:
+            return begun
+        begun.before, begun.stored = same.id, _stored(asked, same)
+        begun.may_be_asked = not (self._resumption.in_flight == "fail" and same.id in self._open)
+        if same.state != DROPPED and begun.stored is None:
             self._check_again(asked, same)
         self._open.pop(same.id, None)
         self.counts.repeated += 1
-        self._file.begin_again(same.id)
-        return Begun(same.id, key, kept, may_be_asked)
+        return begun
 
     def _check_again(self, asked: AskedEntry, before: Stored) -> None:
         """Raise what stops a request that had left before."""
@@ -433,14 +462,19 @@ class RunJournal:
         self._after.append((then, None))
         waiting = self._pending.pop(begun.key, [])
         if outcome is not None:
-            state, text, prompt, cached, generated = outcome
-            self._file.end(begun.id, state, text, prompt=prompt, cached=cached, generated=generated)
-            answer = Recorded(state, text)
+            if begun.id is None:  # it ended before it left
+                self._write_intent(begun)
+            assert begun.id is not None
+            self._file.end(begun.id, outcome.state, outcome.text, outcome.usage)
+            answer = Recorded(outcome.state, outcome.text)
             self._after.extend((other, answer) for other in waiting)
         elif waiting:  # the next one sends it
-            self._file.begin_again(begun.id)
+            before = begun.before if begun.id is None else begun.id
+            again = replace(begun, before=before, id=None)
+            if not again.at_sending:
+                self._write_intent(again)
             self._pending[begun.key] = waiting[1:]
-            self._after.append((waiting[0], begun))
+            self._after.append((waiting[0], again))
 
     def _put_row(self, number: int, line: str | None, *, failed: bool) -> None:
         self._rows += 1

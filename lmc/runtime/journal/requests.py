@@ -48,16 +48,13 @@ def asked_score(request: ScoreRequest) -> AskedEntry:
 def end_of(result: Any) -> Outcome | None:
     """Return the end of a request to write: its result, or its error; None for one that was cancelled or never ran."""
     if isinstance(result, Generation):
-        usage = result.usage
-        text = _text(result, _GENERATION)
-        return Outcome(DONE, text, usage.prompt_tokens, usage.cached_tokens, usage.generated_tokens)
+        return Outcome(DONE, _text(result, _GENERATION), result.usage)
     if isinstance(result, Score):
-        return Outcome(DONE, _text(result, _SCORE), result.prompt_tokens, result.cached_tokens)
+        return Outcome(DONE, _text(result, _SCORE), Usage(result.prompt_tokens, result.cached_tokens))
     if isinstance(result, LmcError) and result.ends_run:
         return None
     usage = (result.usage if isinstance(result, LmcError) else None) or Usage()
-    text = json.dumps(error_data(result))
-    return Outcome(FAILED, text, usage.prompt_tokens, usage.cached_tokens, usage.generated_tokens)
+    return Outcome(FAILED, json.dumps(error_data(result)), usage)
 
 
 def result_of(answer: Recorded, kind: type[Any]) -> Any:

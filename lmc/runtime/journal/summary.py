@@ -64,9 +64,8 @@ def summarize(path: str) -> JournalSummary:
         totals = file.totals()
         entries = [] if head.get("state") == "finished" else file.open_entries()[:MAX_LISTED]
         listed = [_open(entry) for entry in entries]
-        sent = [total for (kind, _), total in totals.items() if kind != "call"]
-        answered = sum(total[0] for (kind, state), total in totals.items() if kind != "call" and state != BEGUN)
-        prompt = sum(total[2] for (kind, state), total in totals.items() if kind != "call" and state != BEGUN)
+        ended = [total for (kind, state), total in totals.items() if kind != "call" and state != BEGUN]
+        answered = Usage(calls=sum(count for count, _, _ in ended))
         return JournalSummary(
             state="texts removed" if "forgotten" in head else head.get("state", "unknown"),
             record=head.get("record", ""),
@@ -74,7 +73,7 @@ def summarize(path: str) -> JournalSummary:
             failed_rows=failed,
             requests=_ends(totals, ("generate", "score"), sum(entry.kind != "call" for entry in entries)),
             calls=_ends(totals, ("call",), sum(entry.kind == "call" for entry in entries)),
-            usage=Usage(prompt, sum(total[3] for total in sent), sum(total[4] for total in sent), answered),
+            usage=sum((usage for _, _, usage in ended), answered),
             in_flight=[entry for entry in listed if entry.kind != "call"],
             blockers=[entry for entry, found in zip(listed, entries, strict=True) if _writes(found)],
             notes=[str(note) for note in json.loads(head.get("notes", "[]"))],
@@ -99,7 +98,7 @@ def _nothing(path: str) -> InputError:
     return InputError(f"no run has begun in the journal {path}", remedy="name the journal of a run")
 
 
-def _ends(totals: Mapping[tuple[str, int], tuple[int, ...]], kinds: tuple[str, ...], begun: int) -> EndCounts:
+def _ends(totals: Mapping[tuple[str, int], tuple[int, int, Usage]], kinds: tuple[str, ...], begun: int) -> EndCounts:
     found = [(state, total) for (kind, state), total in totals.items() if kind in kinds]
     done = sum(total[0] for state, total in found if state == DONE)
     failed = sum(total[0] for state, total in found if state not in (DONE, BEGUN))

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -16,11 +17,11 @@ from lmc.grammar.constraint import Constraint
 from lmc.grammar.provider_schema import ProviderForm, form_of
 from lmc.ir.engine.loop_thread import LoopThread
 from lmc.ir.engine.protocol import (
-    Engine,
     EngineInfo,
     EngineStatistics,
     Generation,
     Handle,
+    Leaving,
     OnDelta,
     Request,
     Score,
@@ -118,7 +119,7 @@ class RemoteEngine:
         self,
         target: Target,
         tokenizer: Tokenizer,
-        fallback: Callable[[], Engine] | None = None,
+        fallback: Callable[[], RemoteEngine] | None = None,
         near: Sequence[str] = (),
     ) -> None:
         assert target.remote is not None
@@ -146,7 +147,7 @@ class RemoteEngine:
             tuple(near),
         )
         self._make_fallback = fallback
-        self._fallback: Engine | None = None
+        self._fallback: RemoteEngine | None = None
         self._statistics = EngineStatistics()
         self._lock = threading.Lock()
         self._forms: dict[str, ProviderForm | None] = {}
@@ -170,15 +171,28 @@ class RemoteEngine:
             return replace(self._statistics)
 
     def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        return self.submit_announced(request, on_delta, None)
+
+    def score(self, request: ScoreRequest) -> Handle[Score]:
+        return self.score_announced(request, None)
+
+    def submit_announced(
+        self, request: Request, on_delta: OnDelta | None, leaving: Leaving | None
+    ) -> Handle[Generation]:
         try:
             asked = self._asked(request)
         except (ConstraintError, EngineError, InputError) as error:
             return _failed(self._loop, error)
 
-        return self._send(lambda: self._generate(asked, on_delta), lambda engine: engine.submit(request, on_delta))
+        return self._send(
+            lambda: self._generate(asked, on_delta, leaving),
+            lambda engine: engine.submit_announced(request, on_delta, leaving),
+        )
 
-    def score(self, request: ScoreRequest) -> Handle[Score]:
-        return self._send(lambda: self._score(request), lambda engine: engine.score(request))
+    def score_announced(self, request: ScoreRequest, leaving: Leaving | None) -> Handle[Score]:
+        return self._send(
+            lambda: self._score(request, leaving), lambda engine: engine.score_announced(request, leaving)
+        )
 
     def close(self) -> None:
         """Cancel what is under way, and close the connections."""
@@ -199,7 +213,9 @@ class RemoteEngine:
         if self._fallback is not None:
             self._fallback.close()
 
-    def _send(self, ask: Callable[[], Coroutine[Any, Any, T]], fall_back: Callable[[Engine], Handle[Any]]) -> Handle[T]:
+    def _send(
+        self, ask: Callable[[], Coroutine[Any, Any, T]], fall_back: Callable[[RemoteEngine], Handle[Any]]
+    ) -> Handle[T]:
         sent: _Sent[T] = _Sent(self._loop)
         if self._closed:
             return _failed(self._loop, EngineClosedError(f"the connection to {self._spec} was closed"))
@@ -228,7 +244,7 @@ class RemoteEngine:
         self._loop.start(work())
         return sent
 
-    async def _from_fallback(self, ask: Callable[[Engine], Handle[Any]], failure: AttemptError) -> Any:
+    async def _from_fallback(self, ask: Callable[[RemoteEngine], Handle[Any]], failure: AttemptError) -> Any:
         """Return the answer of the fallback, with the cost of the failed attempts. Raises ``failure`` without one."""
         try:
             handle = ask(self._second())
@@ -244,7 +260,7 @@ class RemoteEngine:
             handle.cancel()
         return replace(answer, failed=(failure.usage, *answer.failed)) if isinstance(answer, Generation) else answer
 
-    def _second(self) -> Engine:
+    def _second(self) -> RemoteEngine:
         if self._fallback is None:
             assert self._make_fallback is not None
             self._fallback = self._make_fallback()
@@ -279,7 +295,7 @@ class RemoteEngine:
             self._forms[constraint.digest] = form_of(source, self._capabilities.schema_keywords, self._spec)
         return self._forms[constraint.digest]
 
-    async def _generate(self, asked: Asked, on_delta: OnDelta | None) -> Generation:
+    async def _generate(self, asked: Asked, on_delta: OnDelta | None, leaving: Leaving | None) -> Generation:
         failed: list[Usage] = []
         deadline = None if asked.request.timeout is None else time.monotonic() + asked.request.timeout
         shown = _Shown(on_delta)
@@ -288,6 +304,7 @@ class RemoteEngine:
         async def once() -> Generation:
             limits, most = self._opened(), _most_bytes(asked.max_tokens)
             async with limits.place(planned, most, self._stop_where_refused) as charge:
+                await _announced(leaving)
                 reader = _Reader(asked, self._tokenizer, shown)
                 try:
                     reply = await self._within(asked, reader if self._streams(asked, on_delta) else None)
@@ -314,7 +331,7 @@ class RemoteEngine:
         found = await self._in_time(work, deadline, failed)
         return replace(found, failed=tuple(failed))
 
-    async def _score(self, request: ScoreRequest) -> Score:
+    async def _score(self, request: ScoreRequest, leaving: Leaving | None) -> Score:
         if not self._capabilities.scores:
             raise EngineError(f"{self._spec} gives no log-probabilities of texts", remedy="leave out the method")
         failed: list[Usage] = []
@@ -323,6 +340,7 @@ class RemoteEngine:
 
         async def once() -> Score:
             async with self._opened().place(planned, _most_bytes(planned), self._stop_where_refused):
+                await _announced(leaving)
                 return await self._api().score(request, self._settings.timeout)
 
         return await self._in_time(
@@ -397,6 +415,27 @@ class RemoteEngine:
             self._statistics.cached_tokens += usage.cached_tokens
             self._statistics.prefilled_tokens += usage.prompt_tokens - usage.cached_tokens
             self._statistics.generated_tokens += usage.generated_tokens
+
+
+async def _announced(leaving: Leaving | None) -> None:
+    """Wait until a request may leave. Raises the error that it ends with instead."""
+    if leaving is None:
+        return
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[Exception | None] = loop.create_future()
+
+    def settle(error: Exception | None) -> None:
+        if not found.done():
+            found.set_result(error)
+
+    def answered(error: Exception | None) -> None:
+        with suppress(RuntimeError):  # the engine was closed meanwhile
+            loop.call_soon_threadsafe(settle, error)
+
+    leaving(answered)
+    error = await found
+    if error is not None:
+        raise error
 
 
 class _Shown:

@@ -6,6 +6,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -13,10 +14,13 @@ from typing import Any
 import pytest
 
 from lmc.cli.app import main
+from lmc.driver.batch.run_journal import replayed_target
 from lmc.driver.commands import journal as journals
+from lmc.driver.errors import UsageError
 from lmc.ir.engine.protocol import Request, SamplingParams
 from lmc.ir.errors import InputError, JournalError
 from lmc.ir.tokens.messages import message_tokenizer
+from lmc.ir.usage import Usage
 from lmc.runtime.journal.engine import JournaledEngine
 from lmc.runtime.journal.journal import Resumption, RunJournal
 from lmc.runtime.remote.engine import RemoteEngine
@@ -24,7 +28,7 @@ from lmc.runtime.remote.protocols import openai_responses
 from tests.runtime.journal.journals import begun
 from tests.runtime.remote.faults import Fault, FaultProxy, listed
 from tests.runtime.remote.hosted_runs import KEY_NAME, REQUESTS, answer, discussion, hosted, target
-from tests.runtime.remote.providers.replies import drawn
+from tests.runtime.remote.providers.replies import Reply, drawn
 from tests.runtime.remote.simulator import Simulator
 
 ROWS = [{"question": f"What is {number}?"} for number in range(6)]
@@ -159,6 +163,49 @@ def test_what_is_to_fail_is_fetched_where_it_is_stored(is_stored: bool, tmp_path
         assert len(simulator.arrivals) == 1
 
 
+@pytest.mark.parametrize("limits", [{"concurrency": 2}, {"requests_per_minute": 9}])
+@pytest.mark.parametrize("after", [6, 19, 33])
+def test_requests_that_wait_for_a_limit_are_not_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], after: int
+):
+    """They were not sent, and so they are neither listed nor counted as sent again."""
+    path = str(tmp_path / "j")
+    with hosted(minute=0.5), Simulator(latency=0.02) as simulator:
+        program = discussion.on(target(simulator.url, "chat", **limits))
+        with monkeypatch.context() as patch:
+            _break_off(patch, after=after)
+            with pytest.raises(JournalError):
+                program.on(journal=path).batch(ROWS)
+        before = journals.summary(path)
+        assert len(before.in_flight) <= min(limits.values())
+        simulated = len(simulator.arrivals)
+        assert before.requests.finished <= simulated <= before.requests.finished + len(before.in_flight)
+        found = program.on(journal=path, resume=True).batch(ROWS)
+        assert not any(each.error for each in found)
+        sent = Counter(each.digest for each in simulator.arrivals)
+        assert len(sent) == len(ROWS) * REQUESTS
+        assert sum(count > 1 for count in sent.values()) <= len(before.in_flight)
+        assert journals.summary(path).requests.repeated == len(before.in_flight)
+
+
+def test_tokens_of_caches_and_reasoning_are_counted(tmp_path: Path):
+    path = str(tmp_path / "j")
+    reply = Reply("one two three", reasoning_tokens=7)
+    with hosted(), Simulator(lambda _: reply) as simulator:
+        text = "word " * 3000
+        program = discussion.on(target(simulator.url, "chat-reasoning"), journal=path)
+        found = program.batch([{"question": text}, {"question": text}])
+        total = sum((each.usage for each in found), Usage())
+        assert total.reasoning_tokens == 7 * 2 * REQUESTS
+        assert total.cache_written_tokens > 0
+        summary = journals.summary(path)
+        assert summary.usage == total
+        assert journals.summary_data(summary, path)["usage"] == asdict(total)
+        [line] = [line for line in journals.summary_lines(summary, path) if line.startswith("tokens")]
+        assert f"{total.cache_written_tokens:,} written to a cache" in line
+        assert f"({total.reasoning_tokens} reasoning)" in line
+
+
 def test_rows_that_the_account_could_not_pay_for_are_not_finished(tmp_path: Path):
     path = str(tmp_path / "j")
     with Simulator() as simulator:
@@ -173,19 +220,36 @@ def test_rows_that_the_account_could_not_pay_for_are_not_finished(tmp_path: Path
     assert journals.summary(path).state == "finished"
 
 
+CONTINUED = PROGRAM.replace("return s.gen", 's += "Well,"\n        return s.gen')
+REPLAYED = [
+    (PROGRAM, {"kind": "openai", "model": "gpt-4.1"}),
+    (PROGRAM, {"kind": "openai", "model": "gpt-5.6", "api": "responses"}),
+    (CONTINUED, {"kind": "openai", "model": "gpt-4.1", "continuation": "turns"}),
+    (PROGRAM.replace("=60", "=60, seed=3"), {"kind": "openai", "model": "gpt-5.6", "capabilities": {"seed": True}}),
+    (CONTINUED, {"kind": "anthropic", "model": "claude-haiku-4-5", "fallback": "second"}),
+]
+
+
+@pytest.mark.parametrize(("program", "table"), REPLAYED)
 def test_a_journal_is_kept_by_itself_and_replayed_without_a_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    program: str,
+    table: dict[str, Any],
 ):
+    """The target of a replay has the settings of the run, whose table may be gone."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
-    Path("hosted_program.py").write_text(PROGRAM)
+    Path("hosted_program.py").write_text(program)
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     with hosted(), Simulator() as simulator:
-        Path("pyproject.toml").write_text(
-            f'[tool.lmc.targets.fast]\nkind = "openai"\nmodel = "gpt-4.1"\nbase_url = "{simulator.url}/v1"\n'
-            f'api_key_env = "{KEY_NAME}"\n'
-        )
+        path = "" if table["kind"] == "anthropic" else "/v1"
+        settings = {**table, "base_url": f"{simulator.url}{path}", "api_key_env": KEY_NAME}
+        lines = (f"{name} = {_toml(value)}\n" for name, value in settings.items())
+        second = '[tool.lmc.targets.second]\nkind = "anthropic"\nmodel = "claude-opus-4-5"\n'
+        Path("pyproject.toml").write_text(f"[tool.lmc.targets.fast]\n{''.join(lines)}{second}")
         command = ["run", "hosted_program.py", "--input", "rows.jsonl", "-o", "out.jsonl", "--model", "fast"]
         assert _run(monkeypatch, *command) == 0
         assert len(simulator.arrivals) == len(ROWS)
@@ -196,6 +260,26 @@ def test_a_journal_is_kept_by_itself_and_replayed_without_a_key(
     replay = ["run", "hosted_program.py", "--input", "rows.jsonl", "-o", "again.jsonl", "--replay", "out.jsonl.lmcj"]
     assert _run(monkeypatch, *replay) == 0, capsys.readouterr().err
     assert sorted(Path("again.jsonl").read_text().splitlines()) == sorted(Path("out.jsonl").read_text().splitlines())
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(value).replace(":", " =") if isinstance(value, dict) else json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"kind": "toy"}', '{"kind": "openai", "path": "m"}', "[" * 99999]
+)
+def test_a_journal_with_a_wrong_target_is_one_error(tmp_path: Path, text: str):
+    path = tmp_path / "j"
+    with hosted(), Simulator() as simulator:
+        discussion.on(target(simulator.url, "chat"), journal=path).run("What?")
+    database = sqlite3.connect(path)
+    with database:
+        database.execute("UPDATE head SET value = ? WHERE name = 'target'", (text,))
+    database.close()
+    with RunJournal.replay(str(path)) as journal, pytest.raises(UsageError, match="names no target") as raised:
+        replayed_target(journal)
+    assert raised.value.remedy
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
