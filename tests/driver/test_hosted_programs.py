@@ -162,6 +162,16 @@ REFUSED = [
     (loose, GPT, "the constraint of 'loose/a' is refused: openai:gpt-5.6 takes objects"),
     (lark, CLAUDE, "takes no grammar"),
     (digits, CLAUDE, "takes no regex"),
+    (
+        as_provided,
+        lmc.remote(GPT, reasoning_tokens=128_000),
+        "asks for 256 tokens and 128,000 for reasoning, and openai:gpt-5.6 gives at most 128,000",
+    ),
+    (
+        picked,
+        lmc.remote(GPT, reasoning_tokens=127_990),
+        "select 'picked/a' asks for 19 tokens and 127,990 for reasoning",
+    ),
     (sampled, lmc.remote(OLD_GPT, fallback=GPT), "sets temperature, which the fallback openai:gpt-5.6 does not take"),
     (twice, lmc.remote(OLD_CLAUDE, fallback=CLAUDE), "which the fallback anthropic:claude-opus-5 can't"),
     (digits, lmc.remote(GPT, fallback=CLAUDE), "anthropic:claude-opus-5 takes no regex"),
@@ -183,6 +193,7 @@ TAKEN = [
     (turns, CLAUDE),
     (twice, lmc.remote(GPT, continuation="turns")),
     (rounds, lmc.remote(CLAUDE, continuation="turns")),
+    (picked, lmc.remote(GPT, reasoning_tokens=127_981)),
     (turns, lmc.remote(GPT, fallback=CLAUDE)),
     (twice, lmc.remote(OLD_CLAUDE, fallback="closing")),
     (measured, lmc.remote(SERVER, **TOKENS, fallback="server:http://127.0.0.1:2")),
@@ -221,7 +232,12 @@ def test_what_a_model_has_is_compiled(program: Any, target: Any):
 
 def test_what_a_model_does_in_another_way_is_a_remark():
     found = [remark.message for remark in turns.on(GPT).compile().remarks if remark.pass_name == "target"]
-    assert found == ["no temperature is sent: openai:gpt-5.6 has no greedy outputs, so 2 calls draw"]
+    drawn = "no temperature is sent: openai:gpt-5.6 has no greedy outputs, so 2 calls draw"
+    assert found[0] == drawn
+    assert "set reasoning_tokens" in found[1]
+    assert len(found) == 2
+    allowed = turns.on(lmc.remote(GPT, reasoning_tokens=2000)).compile().remarks
+    assert [remark.message for remark in allowed if remark.pass_name == "target"] == [drawn]
     [written] = [remark for remark in picked.on(CLAUDE).compile().remarks if remark.pass_name == "target"]
     assert written.message.startswith("the model writes the choice")
     assert written.op == "picked/a"

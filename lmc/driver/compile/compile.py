@@ -110,6 +110,14 @@ def _target_remarks(module: Module, target: Target) -> Iterator[Remark]:
     if drawn and drawing is not None:
         message = f"no temperature is sent: {drawing} has no greedy outputs, so {with_count(len(drawn), 'call')} draw"
         yield Remark("target", "missed", message, drawn[0].location, drawn[0].id)
+    written = [op for op in ops if isinstance(op, SamplingOp) or (isinstance(op, SelectOp) and op.method is None)]
+    for each in target.chain:
+        if written and each.capabilities.reasoning and not each.capabilities.reasoning_tokens:
+            message = (
+                f"reasoning of {each.spec} uses up max_tokens: a call may end without text; set reasoning_tokens for "
+                "the target, which are added"
+            )
+            yield Remark("target", "missed", message, written[0].location, written[0].id)
     chosen = [op for op in ops if isinstance(op, SelectOp) and op.method is None]
     if chosen and not target.capabilities.scores:
         message = (

@@ -204,6 +204,9 @@ def known_target(
     if found.contexts == "messages" and found.continuation == "none" and chosen.continuation == "turns":
         found = replace(found, continuation="turns")
         sources["continuation"] = DataSource(None, f'{own}: continuation = "turns"')
+    if chosen.reasoning_tokens:
+        found = replace(found, reasoning_tokens=chosen.reasoning_tokens)
+        sources["reasoning_tokens"] = DataSource(None, f"{own}: reasoning_tokens")
     target = Target(kind, rest, remote=chosen, capabilities=found)
     if chosen.fallback is not None:
         target = replace(target, fallback=_fallback(target, chosen.fallback, tables))

@@ -50,6 +50,7 @@ class Capabilities:
         logprobs: the most likeliest tokens whose log-probabilities are given; -1: no log-probabilities at all.
         scores: log-probabilities of given texts, which ``select`` compares.
         reasoning: reasoning counts as output, and a reply may be cut before any of its text.
+        reasoning_tokens: tokens for reasoning, added to ``max_tokens`` of each request: a setting of the target.
         cache_control: prompts may mark what the provider keeps in its cache.
         batches: the provider has an endpoint for batches.
         token_counting: the provider counts the tokens of a prompt.
@@ -70,6 +71,7 @@ class Capabilities:
     logprobs: int = 100
     scores: bool = True
     reasoning: bool = False
+    reasoning_tokens: int = 0
     cache_control: bool = False
     batches: bool = False
     token_counting: bool = False

@@ -12,8 +12,15 @@ from lmc.ir.errors import LmcError, LoweringError
 from lmc.ir.wording import with_article
 
 _DEFAULTS = SamplingParams()
+_LEAST_ROOM = 16
+"""Tokens of a written choice beyond one for each of its bytes: for the JSON around it."""
 PROVIDERS_TEMPERATURE = 1.0
 """The temperature of hosted models without one: a program that names it gets it, whether it can be sent or not."""
+
+
+def written_tokens(choices: Sequence[str]) -> int:
+    """Return ``max_tokens`` of the generation that writes one of ``choices``: each byte may be a token."""
+    return _LEAST_ROOM + max((len(choice.encode()) for choice in choices), default=0)
 
 
 def check_op(op: SamplingOp | SelectOp, turn: OpenTurn, served: Sequence[tuple[str, Capabilities]]) -> None:
@@ -39,6 +46,7 @@ def _check_select(op: SelectOp, capabilities: Capabilities, target: str, *, comp
     if capabilities.scores and compares:
         return
     if op.method is None and not compares:
+        _check_length(op, written_tokens([each for each in op.choices if isinstance(each, str)]), capabilities, target)
         if capabilities.structured == "none":
             raise _lacking(
                 op,
@@ -62,11 +70,7 @@ def _check_parameters(op: SamplingOp, capabilities: Capabilities, target: str) -
             raise _lacking(op, f"sets {name}, which {target} does not take", "leave it out, or use another model")
     if op.seed is not None and not capabilities.seed:
         raise _lacking(op, f"sets a seed, which {target} does not take", "leave it out, or use another model")
-    most = capabilities.max_output_tokens
-    if most is not None and sampling.max_tokens > most:
-        raise _lacking(
-            op, f"asks for {sampling.max_tokens:,} tokens, and {target} gives at most {most:,}", f"max_tokens={most}"
-        )
+    _check_length(op, sampling.max_tokens, capabilities, target)
     if sampling.logprobs is not None and sampling.logprobs > capabilities.logprobs:
         given = "none" if capabilities.logprobs < 0 else f"those of at most {capabilities.logprobs} tokens"
         raise _lacking(op, f"asks for log-probabilities, and {target} gives {given}", "leave out logprobs")
@@ -77,6 +81,20 @@ def _check_parameters(op: SamplingOp, capabilities: Capabilities, target: str) -
             "leave out regex, choices, schema, dtype and grammar and check the text in the program; to pick one of a "
             "few texts, use select",
         )
+
+
+def _check_length(op: SamplingOp | SelectOp, max_tokens: int, capabilities: Capabilities, target: str) -> None:
+    most, reasoning = capabilities.max_output_tokens, capabilities.reasoning_tokens
+    if most is None or max_tokens + reasoning <= most:
+        return
+    asked = f"{max_tokens:,} tokens" + (f" and {reasoning:,} for reasoning" if reasoning else "")
+    fits = f"max_tokens={most - reasoning}" if most > reasoning and not isinstance(op, SelectOp) else ""
+    remedies = [each for each in (fits, "lower reasoning_tokens of the target" if reasoning else "") if each]
+    raise _lacking(
+        op,
+        f"asks for {asked}, and {target} gives at most {most:,}",
+        ", or ".join(remedies) or "take shorter choices, or another target",
+    )
 
 
 def _check_turn(op: SamplingOp | SelectOp, turn: OpenTurn, capabilities: Capabilities, target: str) -> None:

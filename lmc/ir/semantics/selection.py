@@ -14,11 +14,8 @@ from lmc.ir.dialects.model_ops import DEFAULT_METHOD
 from lmc.ir.engine.protocol import EngineInfo, Score, ScoreRequest
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.context import Context
-from lmc.ir.semantics.requirements import check_op
+from lmc.ir.semantics.requirements import check_op, written_tokens
 from lmc.ir.tokens.tokens import token_texts
-
-_LEAST_ROOM = 16
-"""Tokens of a written choice beyond one for each of its bytes: for the JSON around it."""
 
 
 def choices_of(op: SelectOp, environment: Mapping[Value, Any]) -> list[str]:
@@ -62,7 +59,7 @@ def written_op(op: SelectOp, choices: Sequence[str], constraints: Constraints) -
         id=op.id,
         occurrences=op.occurrences,
         name=op.name,
-        max_tokens=_LEAST_ROOM + max(len(choice.encode()) for choice in choices),
+        max_tokens=written_tokens(choices),
         constraint=symbol.name,
         results=op.results[:2],
         location=op.location,

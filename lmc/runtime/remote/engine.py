@@ -280,7 +280,7 @@ class RemoteEngine:
             conversation,
             stops,
             form,
-            sampling.max_tokens + self._settings.reasoning_tokens,
+            sampling.max_tokens + capabilities.reasoning_tokens,
             self._settings.timeout if request.timeout is None else min(request.timeout, self._settings.timeout),
         )
 

@@ -16,7 +16,7 @@ import pytest
 
 import lmc
 from lmc.driver.run.result import Result
-from lmc.ir.errors import EngineError, InputError
+from lmc.ir.errors import EngineError, InputError, LmcError
 from lmc.runtime.remote import asking, engine
 from tests.runtime.remote.faults import Fault, FaultProxy, listed
 from tests.runtime.remote.hosted_runs import KEY_NAME, answer, discussion, hosted, target
@@ -424,3 +424,27 @@ def test_keys_and_texts_are_in_no_file_of_a_run_but_its_output_and_journal(tmp_p
     assert with_key == set()
     assert with_text - {"out.jsonl.lmcj-wal"} <= {"rows.jsonl", "out.jsonl", "out.jsonl.lmcj"}
     assert "rows.jsonl" in with_text
+
+
+@lmc.jit
+def chosen(s: Any, choices: list[str]):
+    s += lmc.user("Which?")
+    first = s.gen("first", max_tokens=60)
+    s += lmc.user("And now?")
+    return first, s.select("choice", choices)
+
+
+@pytest.mark.parametrize(
+    ("api", "name"),
+    [("chat-reasoning", "max_completion_tokens"), ("responses", "max_output_tokens"), ("messages", "max_tokens")],
+)
+def test_the_allowance_for_reasoning_is_added_to_each_request(api: str, name: str):
+    with hosted(), Simulator() as simulator:
+        program = chosen.on(target(simulator.url, api, reasoning_tokens=500))
+        assert program.run(["yes", "no"]).value[1] in ("yes", "no")
+        assert [each.body[name] for each in simulator.arrivals if each.body] == [560, 500 + 16 + 3]
+        count = len(simulator.arrivals)
+        for run in (program.run, program.eager):
+            with pytest.raises(LmcError, match=r"and 500 for reasoning, and .* gives at most"):
+                run(["yes", "n" * 130_000])
+        assert len(simulator.arrivals) == count + 2, "the choice was not asked for"
