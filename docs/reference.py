@@ -23,7 +23,7 @@ API = {
     "The state of a program": ("State", "gen", "select", "section", "system", "user", "assistant", "message"),
     "Control flow": ("map", "race", "cond", "while_loop"),
     "Tools": ("tool", "call_tools", "describe_tools"),
-    "Engines": ("engines", "close", "remote"),
+    "Engines": ("engines", "close", "remote", "Budget"),
     "Errors": (
         "LmcError",
         "InputError",
@@ -32,6 +32,7 @@ API = {
         "ContextLengthError",
         "LoweringError",
         "EngineError",
+        "BudgetError",
         "RequestTimeoutError",
         "RequestCancelledError",
         "ToolTimeoutError",

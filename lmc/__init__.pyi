@@ -1,4 +1,5 @@
 # The public names of lmc. `import lmc` loads the module of each on its first use.
+from .cost.budget import Budget as Budget
 from .driver.compile.compiled import Compiled as Compiled
 from .driver.targets.engines import close as close, engines as engines
 from .driver.targets.hosted import remote as remote
@@ -19,6 +20,7 @@ from .frontend.language.sections import section as section
 from .frontend.language.state import State as State
 from .frontend.tools.tools import tool as tool
 from .ir.errors import (
+    BudgetError as BudgetError,
     CaptureError as CaptureError,
     ConstraintError as ConstraintError,
     ContextLengthError as ContextLengthError,

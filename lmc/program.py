@@ -18,6 +18,7 @@ from lmc.ir.engine.forks import at_work, is_at_work
 from lmc.ir.errors import InputError
 
 if TYPE_CHECKING:  # loaded when a program first runs
+    from lmc.cost.budget import Budget
     from lmc.driver import AsyncStream, Compiled, ProfileOption, RemoteTarget, Result, Runner, Stream, Variants
     from lmc.frontend.language.state import State
 
@@ -87,6 +88,7 @@ class Program(JittedFunction, Generic[P, R]):
         disabled_passes: Sequence[str] | None = None,
         priority: int | None = None,
         journal: str | os.PathLike[str] | None = None,
+        budget: Budget | None = None,
         resume: bool | None = None,
         **unknown: Never,
     ) -> Program[P, R]:
@@ -118,6 +120,9 @@ class Program(JittedFunction, Generic[P, R]):
                 the admitted requests are those that wait longest, so none starves. It changes no result.
             journal: a file that records each request and each call of a tool, before it leaves and before its result
                 is used. A call that ends in order can't be resumed; the next one replaces it.
+            budget: the most that each call may cost, a batch as a whole: ``lmc.Budget(usd=5)``. A request that does
+                not fit waits for others to end; where none is under way, it and all later ones fail with
+                ``BudgetError``. Rows that are finished keep their results.
             resume: whether the run goes on that the journal is of, with the same program, rows, model and settings.
                 Requests that are finished are answered from the journal.
             unknown: refused; for error messages.
@@ -141,6 +146,7 @@ class Program(JittedFunction, Generic[P, R]):
             disabled_passes=disabled_passes,
             priority=priority,
             journal=journal,
+            budget=budget,
             resume=resume,
             **unknown,
         )
@@ -334,6 +340,7 @@ def jit(
     disabled_passes: Sequence[str] | None = None,
     priority: int | None = None,
     journal: str | os.PathLike[str] | None = None,
+    budget: Budget | None = None,
     resume: bool | None = None,
 ) -> Decorator: ...
 

@@ -9,6 +9,8 @@ import lmc
 NAMES = {
     "AsyncStream",
     "BatchInterruptedError",
+    "Budget",
+    "BudgetError",
     "CaptureError",
     "Compiled",
     "ConstraintError",

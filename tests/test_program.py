@@ -109,7 +109,7 @@ def test_options_that_are_not_there():
     with pytest.raises(lmc.InputError, match=r"test_program\.py:\d+: there is no option 'sed'") as caught:
         greet.on("toy", sed=3)  # type: ignore[call-overload]
     known = "target, dtype, kv_tokens, deterministic, device, prefill_tokens, seed, level, timeout"
-    known += ", profile, order_sections, disabled_passes, priority, journal, resume"
+    known += ", profile, order_sections, disabled_passes, priority, journal, budget, resume"
     assert caught.value.remedy == f"did you mean 'seed'? The options are {known}"
 
 

@@ -29,6 +29,25 @@ def kv_tokens_of(text: str | None) -> int | Literal["auto"] | None:
     return int(text)
 
 
+def budget_of(usd: str | None, tokens: int | None, calls: int | None) -> driver.Budget | None:
+    """Return the budget of the options ``--budget-…``; None without any. Raises ``UsageError``."""
+    if usd is None and tokens is None and calls is None:
+        return None
+    try:
+        return driver.Budget(usd, tokens, calls)
+    except driver.InputError as error:
+        raise driver.UsageError(error.cause, remedy=error.remedy) from error
+
+
+BudgetUsd = Annotated[
+    str | None, typer.Option("--budget-usd", metavar="DOLLARS", help="The most dollars that the run may cost.")
+]
+BudgetTokens = Annotated[
+    int | None, typer.Option("--budget-tokens", metavar="N", help="The most tokens, of prompts and outputs.")
+]
+BudgetCalls = Annotated[
+    int | None, typer.Option("--budget-calls", metavar="N", help="The most requests, failed attempts included.")
+]
 Seed = Annotated[int | None, program_option("seed")]
 Dtype = Annotated[str | None, program_option("dtype")]
 KvTokens = Annotated[str | None, program_option("kv_tokens", metavar="TOKENS|auto")]

@@ -19,6 +19,7 @@ from lmc.ir.engine.target import TARGETS, Target
 from lmc.ir.errors import InputError, Location
 
 if TYPE_CHECKING:
+    from lmc.cost.budget import Budget
     from lmc.ir.profile import Profile
     from lmc.passes.pipelines import PipelineOptions
 
@@ -94,6 +95,13 @@ def _check_names(name: str, value: object) -> None:
         raise InputError(f"{name} is {value!r}", remedy='give a list of names: ["cse"]')
 
 
+def _check_budget(name: str, value: object) -> None:
+    from lmc.cost.budget import Budget  # most programs have none
+
+    if not isinstance(value, Budget):
+        raise InputError(f"{name} is {value!r}", remedy="give lmc.Budget(usd=…, tokens=…, calls=…)")
+
+
 def _check_tokens(name: str, value: object) -> None:
     if type(value) is not int or value < 1:
         raise InputError(f"{name} is {value!r}", remedy="give a number of tokens from 1 on")
@@ -147,6 +155,9 @@ class Options:
     )
     journal: str | os.PathLike[str] | None = _option(  # noqa: RUF009 - a field
         None, "Record requests and calls of tools in this file, so that the run can be resumed.", _check_file
+    )
+    budget: Budget | None = _option(  # noqa: RUF009 - a field
+        None, "The most that a run may cost: lmc.Budget(usd=…, tokens=…, calls=…).", _check_budget
     )
     resume: bool = _option(False, "Go on with the unfinished run of the journal.", _check_flag)
     requests: int | None = None

@@ -18,6 +18,7 @@ from lmc.driver.batch.windows import Part, Waiting, WindowedRun
 from lmc.driver.compile.compile import Variants, compile_program
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
+from lmc.driver.run.budgets import budgeted, run_budget
 from lmc.driver.run.execute import Execution, OnResult, limits_of
 from lmc.driver.run.journals import (
     OpenJournal,
@@ -180,6 +181,7 @@ class Runner:
     def eager(self, arguments: Arguments) -> Result:
         """One instance as plain Python, operation by operation: the oracle. Raises its error."""
         start = self._start(target_of_run(self.options))
+        start = replace(start, budget=run_budget(self.options.budget, start.target))
         opened = self._journal(start, [arguments])
         if opened is not None:
             with opened() as journal:
@@ -191,9 +193,11 @@ class Runner:
     def _eager(self, start: BoundCall, arguments: Arguments, journal: RunJournal | None) -> Result:
         options, scope = self.options, None
         with start.home.engines.use(start.target) as own:
-            engine: Engine = own
+            engine: Engine = own if start.budget is None else budgeted(own, start.budget, journal)
+            if start.budget is not None:
+                engine = CancellableEngine(engine)
             if journal is not None:
-                engine = CancellableEngine(JournaledEngine(own, journal))
+                engine = CancellableEngine(JournaledEngine(engine, journal))
                 scope = CallScope(JournaledCalls(journal), journal.run, 0, f"{self.program}/@after")
             session = EagerSession(
                 engine,
@@ -237,6 +241,8 @@ class Runner:
         """A call that enters the background loop, over ``rows`` where they are known. A replay asks no server."""
         start = self._start(self.target() if is_replay else target_of_run(self.options))
         start.home.loop.check_outside()
+        if not is_replay:
+            start = replace(start, budget=run_budget(self.options.budget, start.target))
         return start if rows is None else replace(start, open_journal=self._journal(start, rows))
 
     def _journal(self, start: BoundCall, rows: Sequence[Arguments] | None) -> OpenJournal | None:
@@ -323,6 +329,7 @@ class _Windows:
                 observer=self._observer,
                 journal=self._journal,
                 ends_alone=self._is_batch,
+                budget=start.budget,
             )
         await self._execution.run(jobs)
 

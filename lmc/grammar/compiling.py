@@ -18,7 +18,7 @@ from lmc.grammar import calls
 from lmc.grammar import regex as regexes
 from lmc.grammar import schema as schemas
 from lmc.grammar.automata.automaton import Automaton
-from lmc.grammar.automata.building import UNBOUNDED_TOKENS, Arena, Budget
+from lmc.grammar.automata.building import UNBOUNDED_TOKENS, Arena, WorkLimit
 from lmc.grammar.calls import Outputs
 from lmc.grammar.classes import UnsupportedTypeError, schema_of_class
 from lmc.grammar.constraint import Constraint, RegularConstraint
@@ -216,7 +216,7 @@ def compile_source(
     tokenizer: Any,
     *,
     cache: str | Path | IndexStore | None = None,
-    budget: Budget = UNBOUNDED_TOKENS,
+    budget: WorkLimit = UNBOUNDED_TOKENS,
 ) -> Constraint:
     """The same from a canonical source, within a budget. Raises like ``compile``."""
     vocabulary = Vocabulary.of(tokenizer)
@@ -227,7 +227,7 @@ def compile_source(
     return RegularConstraint(automaton, vocabulary, source.digest, narrowed=narrowed, store=store)
 
 
-def _automaton_of(source: Source, budget: Budget) -> tuple[Automaton, dict[str, str]]:
+def _automaton_of(source: Source, budget: WorkLimit) -> tuple[Automaton, dict[str, str]]:
     """The byte automaton of a source that is no grammar, and which keywords are narrowed. Raises like ``compile``."""
     narrowed: dict[str, str] = {}
     if source.kind == "choices":

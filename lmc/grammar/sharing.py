@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from lmc.grammar.automata.building import UNBOUNDED_TOKENS, Budget
+from lmc.grammar.automata.building import UNBOUNDED_TOKENS, WorkLimit
 from lmc.grammar.compiling import KINDS, Source, Whitespace, compile_source
 from lmc.grammar.constraint import Constraint
 from lmc.grammar.facts import Facts
@@ -99,7 +99,7 @@ class ConstraintCache:
         *,
         folder: str | Path | IndexFolder | None = None,
         limit: int = _LIMIT,
-        budget: Budget = UNBOUNDED_TOKENS,
+        budget: WorkLimit = UNBOUNDED_TOKENS,
     ) -> None:
         self._budget = budget
         self._named = IndexFolder(Path(folder)) if isinstance(folder, str | Path) else folder

@@ -29,6 +29,7 @@ class LmcError(Exception):
 
     ``cause`` says what is wrong, ``remedy`` what to do about it, ``location`` where in the user's program. ``usage`` is
     what the engine computed for a request that failed with this error; None if no request did, or none was begun.
+    Of its calls ``unknown_calls`` may have cost more than that: their answers did not come, or not whole.
     ``timing`` are its times, where the engine measures them.
     ``ends_run``: no handler of the program catches it (``cf.try``), because the run itself is over. ``ends_batch``: the
     other rows of a batch end with it, and none of them is finished by it: a later run may go on (``--resume``). An
@@ -36,6 +37,7 @@ class LmcError(Exception):
     """
 
     usage: Usage | None = None
+    unknown_calls: int = 0
     timing: Timing | None = None
     ends_run: ClassVar[bool] = False
     ends_batch: ClassVar[bool] = False
@@ -138,6 +140,15 @@ class ContextLengthError(EngineError):
 
 class RequestTimeoutError(EngineError):
     """A request did not finish within its ``timeout``. The remedy is a longer one, or fewer rows at once."""
+
+
+class BudgetError(EngineError):
+    """A request that the budget of its run has no room for: it was not sent. Its row may go on in a later run.
+
+    The remedy is a larger budget, with ``--resume`` where the run has a journal.
+    """
+
+    ends_run = True
 
 
 class RequestCancelledError(LmcError):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.grammar.automata.automaton import DEAD, Automaton
-from lmc.grammar.automata.building import Arena, Budget
+from lmc.grammar.automata.building import Arena, WorkLimit
 from lmc.grammar.automata.derivatives import Derivatives
 from lmc.grammar.automata.nodes import Node, longest_length
 from lmc.ir.errors import ConstraintError
@@ -254,7 +254,7 @@ def _nested(arena: Arena, node: Node, depth: int) -> Node:
 
 
 def test_budgets_are_refused_by_count():
-    arena = Arena(Budget(nodes=50))
+    arena = Arena(WorkLimit(nodes=50))
     with pytest.raises(ConstraintError, match="more than 50 expressions"):
         arena.union(arena.literal(b"%d!" % number) for number in range(100))
     arena = Arena()

@@ -12,7 +12,7 @@ import pytest
 
 from lmc.grammar import regex
 from lmc.grammar.automata.automaton import MAX_STATES, Automaton
-from lmc.grammar.automata.building import MAX_NODES, Arena, Budget
+from lmc.grammar.automata.building import MAX_NODES, Arena, WorkLimit
 from lmc.grammar.constraint import RegularConstraint
 from lmc.grammar.index.states import State
 from lmc.grammar.schema import any_node
@@ -29,7 +29,7 @@ LIMIT = 300
 
 def maker(max_states: int = LIMIT, max_nodes: int = MAX_NODES, pattern: str = PATTERN) -> Callable[[], Automaton]:
     def make() -> Automaton:
-        arena = Arena(Budget(max_nodes))
+        arena = Arena(WorkLimit(max_nodes))
         made = Automaton(regex.to_node(pattern, arena), arena, max_states=max_states)
         made.lift_limits()
         return made
@@ -83,7 +83,7 @@ def test_a_budget_of_tokens_refuses_some_and_changes_none(vocabulary: Vocabulary
     for _ in range(60):
         parts = ["".join(chance.choices(pieces, k=chance.randint(1, 6))) for _ in range(5)]
         pattern = f"({'|'.join(parts)})+"
-        arena = Arena(Budget(work_of_token=chance.choice([1, 8, 30, 100])))
+        arena = Arena(WorkLimit(work_of_token=chance.choice([1, 8, 30, 100])))
         limited = Automaton(regex.to_node(pattern, arena), arena)
         limited.lift_limits()
         try:
@@ -207,7 +207,7 @@ def test_values_that_nest_ever_deeper_need_tables_of_bounded_size(
     vocabulary: Vocabulary, limits: tuple[int, int]
 ) -> None:
     def make(max_states: int, max_nodes: int) -> RegularConstraint:
-        arena = Arena(Budget(max_nodes))
+        arena = Arena(WorkLimit(max_nodes))
         node = any_node(NESTED, arena)
         made = Automaton(node, arena, max_states=max_states)
         made.lift_limits()

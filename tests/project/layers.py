@@ -36,11 +36,18 @@ LAYERS: dict[str, frozenset[str]] = {
     "lmc.driver": LEAVES
     | {"lmc.frontend", "lmc.passes", "lmc.backend", "lmc.report", "lmc.runtime", "lmc.builtin_model", "lmc.toolchain"},
     "lmc.program": frozenset(
-        {"lmc.driver", "lmc.frontend.language.state", "lmc.ir.cached", "lmc.ir.errors", "lmc.ir.engine.forks"}
+        {
+            "lmc.cost",
+            "lmc.driver",
+            "lmc.frontend.language.state",
+            "lmc.ir.cached",
+            "lmc.ir.errors",
+            "lmc.ir.engine.forks",
+        }
     ),
     "lmc.cli": frozenset({"lmc.driver", "lmc.ir.wording"}),
     "lmc.__init__.pyi": frozenset(
-        {"lmc.driver", "lmc.frontend", "lmc.ir", "lmc.library", "lmc.program", "lmc.runtime"}
+        {"lmc.cost", "lmc.driver", "lmc.frontend", "lmc.ir", "lmc.library", "lmc.program", "lmc.runtime"}
     ),
 }
 

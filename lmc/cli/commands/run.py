@@ -14,6 +14,9 @@ import typer
 from lmc import driver
 from lmc.cli.interrupts import Interrupts
 from lmc.cli.options import (
+    BudgetCalls,
+    BudgetTokens,
+    BudgetUsd,
     Deterministic,
     Device,
     DisabledPasses,
@@ -23,6 +26,7 @@ from lmc.cli.options import (
     PrefillTokens,
     Seed,
     Timeout,
+    budget_of,
     kv_tokens_of,
 )
 from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec
@@ -94,6 +98,9 @@ def run_command(
             help="With --resume, call this tool again where its call began and did not end; may be repeated.",
         ),
     ] = None,
+    budget_usd: BudgetUsd = None,
+    budget_tokens: BudgetTokens = None,
+    budget_calls: BudgetCalls = None,
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Write the rows in input order: a file at the end, a stream as it can.")
     ] = False,
@@ -165,6 +172,10 @@ def run_command(
     Requests that were in flight may have been billed: they are reported, then sent again. A tool that writes is not
     called again without --retry-writes. --replay answers a run from its journal alone. lmc journal FILE shows one.
 
+    --budget-usd, --budget-tokens and --budget-calls bound what the run may cost, failed attempts included. A request
+    reserves its worst case before it leaves, and waits while that does not fit. Where nothing is under way and it still
+    does not fit, its row and all remaining ones fail and are not written: --resume with a larger budget runs them.
+
     With --schedule, all rows are read first, and run in the order and in the blocks that lmc schedule found for these
     rows and this plan; a schedule of others is refused.
 
@@ -209,6 +220,7 @@ def run_command(
                 "prefill_tokens": prefill_tokens,
                 "seed": seed,
                 "timeout": timeout,
+                "budget": budget_of(budget_usd, budget_tokens, budget_calls),
                 "profile": profile_use,
                 "order_sections": order_sections,
                 "disabled_passes": disabled_passes,
@@ -250,7 +262,7 @@ def run_command(
             raise typer.Exit(interrupts.exit_code) from None
     print_note(sink.summary())
     _print_notes(sink)
-    if sink.failures.count or sink.failed_before:
+    if sink.failures.count or sink.failed_before or sink.blocked:
         raise typer.Exit(FAILURE)
 
 

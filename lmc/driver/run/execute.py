@@ -14,6 +14,7 @@ from lmc.backend.schedule.schedule import Room, Schedule, schedule_batch
 from lmc.cache.batch_order.ranks import Layout
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
+from lmc.driver.run.budgets import budgeted
 from lmc.driver.run.result import Result, stopped
 from lmc.driver.targets.cancelling import CancellableEngine, RunInterruptedError, error_of
 from lmc.frontend.continuation.going_on import go_on
@@ -29,6 +30,7 @@ from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import Outcome
+from lmc.runtime.budgeted import RunBudget
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.executor import Executor, Finished, Instance, Limits, Resources
 from lmc.runtime.journal.calls import JournaledCalls
@@ -62,6 +64,7 @@ async def execute(
     on_event: OnEvent | None = None,
     journal: RunJournal | None = None,
     ends_alone: bool = False,
+    budget: RunBudget | None = None,
 ) -> None:
     """Run ``jobs``; ``on_result`` gets each one's number and result as soon as it is there, in the loop's thread.
 
@@ -78,6 +81,7 @@ async def execute(
         on_event=on_event,
         journal=journal,
         ends_alone=ends_alone,
+        budget=budget,
     )
     try:
         await execution.run(jobs)
@@ -124,8 +128,9 @@ class Execution:
     take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
     were cancelled, with their cost. An instance that ends with ``KeyboardInterrupt`` ends the run, with
     ``RunInterruptedError``. With a ``layout`` instances start as they come, in its blocks. ``observer`` takes requests,
-    calls and steps, ``journal`` records requests and calls of tools. ``ends_alone``: an engine's error that ends a
-    batch is the result of its instance. The others go on: what is paid for is kept, and what they ask for is refused.
+    calls and steps, ``journal`` records requests and calls of tools, ``budget`` bounds what requests cost.
+    ``ends_alone``: an engine's error that ends a batch is the result of its instance. The others go on: what is
+    paid for is kept, and what they ask for is refused.
     """
 
     def __init__(
@@ -143,10 +148,13 @@ class Execution:
         observer: Observer | None = None,
         journal: RunJournal | None = None,
         ends_alone: bool = False,
+        budget: RunBudget | None = None,
     ) -> None:
         self._ends_alone = ends_alone
         self._function = function
         self._observer = observer
+        if budget is not None:
+            engine = budgeted(engine, budget, journal)
         self._engine = engine = engine if journal is None else JournaledEngine(engine, journal)
         self._calls = None if journal is None else JournaledCalls(journal)
         self._journal = journal

@@ -9,7 +9,7 @@ from lmc.driver.run.result import Result
 from lmc.driver.targets.service import Service
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import LmcError, UnknownOutcomeError
+from lmc.ir.errors import BudgetError, LmcError, UnknownOutcomeError
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.wording import with_count
 from lmc.runtime.journal.engine import ReplayedEngine
@@ -36,7 +36,7 @@ def release_engine(home: Service, engine: Engine) -> None:
 def is_blocked(result: Result) -> bool:
     """Return True if a row was stopped, and may go on in a later run: it is not finished."""
     error = result.error
-    return isinstance(error, UnknownOutcomeError) or (isinstance(error, LmcError) and error.ends_batch)
+    return isinstance(error, BudgetError | UnknownOutcomeError) or (isinstance(error, LmcError) and error.ends_batch)
 
 
 def resumed_lines(journal: RunJournal) -> list[str]:

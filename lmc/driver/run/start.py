@@ -31,6 +31,7 @@ from lmc.ir.errors import JournalError, LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.runtime.budgeted import RunBudget
 from lmc.runtime.events import OnEvent
 from lmc.runtime.journal.journal import RunJournal
 
@@ -52,6 +53,7 @@ class BoundCall:
     home: Service
     constraints: ConstraintCache
     open_journal: OpenJournal | None = None
+    budget: RunBudget | None = None
 
     @property
     def compile(self) -> Compile:
@@ -156,6 +158,7 @@ class BoundCall:
                 on_event=on_event,
                 journal=journal,
                 ends_alone=True,
+                budget=self.budget,
             )
 
     def wait_for_one(self, prepared: Sequence[Prepared]) -> Result:

@@ -17,6 +17,7 @@ from lmc.driver.batch.rows import Signature
 from lmc.driver.batch.windows import Part, Waiting, WindowedRun
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
+from lmc.driver.run.budgets import budgeted, run_budget
 from lmc.driver.run.execute import OnResult, deliver, limits_of, put_in_order
 from lmc.driver.run.journals import acquire_engine, release_engine
 from lmc.driver.run.result import Result, stopped
@@ -37,6 +38,7 @@ from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError
 from lmc.ir.semantics.constraint_runtime import Constraints, Reader
+from lmc.runtime.budgeted import RunBudget
 from lmc.runtime.executor import Executor, Finished, Instance, Resources
 from lmc.runtime.journal.calls import JournaledCalls
 from lmc.runtime.journal.engine import JournaledEngine
@@ -108,6 +110,8 @@ class SavedRunner:
         """Numbers and results of rows that are read while others run, as they finish: as ``Runner.run_rows`` does."""
         home = service()
         home.loop.check_outside()
+        is_replay = journal is not None and journal.is_replay
+        budget = None if is_replay else run_budget(self.options.budget, self.target)
         tokenizer = home.engines.tokenizer(self.target)
         engine = acquire_engine(home, self.target, journal, tokenizer)
         cache = home.constraints.of(resolve_grammar_cache())
@@ -117,7 +121,9 @@ class SavedRunner:
             release_engine(home, engine)
             raise
         constraints = Constraints.of(self.plan.constraints, compiler(cache, tokenizer), self.readers)
-        windows = _Windows(self, engine, constraints, given=layout, home=home, observer=observer, journal=journal)
+        windows = _Windows(
+            self, engine, constraints, given=layout, home=home, observer=observer, journal=journal, budget=budget
+        )
         return WindowedRun(home, parts, windows)
 
 
@@ -134,12 +140,15 @@ class _Windows:
         home: Service,
         observer: Observer | None,
         journal: RunJournal | None,
+        budget: RunBudget | None,
     ) -> None:
         self._observer = observer
         self._calls = None if journal is None else JournaledCalls(journal)
         self._saved = saved
         self._home = home
         self._own = engine
+        if budget is not None:
+            engine = budgeted(engine, budget, journal)
         self._engine = engine if journal is None else JournaledEngine(engine, journal)
         self._executor = Executor(self._engine, saved.plan, saved.hosts, constraints=constraints)
         self._position = 0

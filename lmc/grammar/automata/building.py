@@ -33,7 +33,7 @@ _AT_ONE_PLACE = "too many steps at one place"
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class WorkLimit:
     """The limits of the cost of a constraint: see ``Arena``.
 
     ``nodes``, ``work`` and ``steps`` hold while it is compiled, ``work_of_token`` is for each token of a generation
@@ -46,7 +46,7 @@ class Budget:
     work_of_token: int | None = None
 
 
-UNBOUNDED_TOKENS = Budget()
+UNBOUNDED_TOKENS = WorkLimit()
 
 _Key = tuple[object, ...]
 _BY_NUMBER = attrgetter("number")
@@ -62,7 +62,7 @@ class Arena:
     and ``MAX_PARTS``; after ``lift_limits`` they do only for a token that takes more than ``budget.work_of_token``.
     """
 
-    def __init__(self, budget: Budget = UNBOUNDED_TOKENS) -> None:
+    def __init__(self, budget: WorkLimit = UNBOUNDED_TOKENS) -> None:
         self.work = 0
         self.work_limit = budget.work
         self._steps = 0

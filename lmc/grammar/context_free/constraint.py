@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lmc.grammar.automata.building import UNBOUNDED_TOKENS, Arena, Budget
+from lmc.grammar.automata.building import UNBOUNDED_TOKENS, Arena, WorkLimit
 from lmc.grammar.automata.nodes import Node
 from lmc.grammar.constraint import Constraint
 from lmc.grammar.context_free.derivations import Derivations
@@ -125,7 +125,7 @@ class ContextFreeConstraint(Constraint):
             the bytes that tokens have.
     """
 
-    def __init__(self, text: str, vocabulary: Vocabulary, digest: str, budget: Budget = UNBOUNDED_TOKENS) -> None:
+    def __init__(self, text: str, vocabulary: Vocabulary, digest: str, budget: WorkLimit = UNBOUNDED_TOKENS) -> None:
         super().__init__(vocabulary, digest)
         rules, names = rules_of_grammar(text, Arena(budget))
         self.rules = rules.trimmed()

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeGuard, cast
 
-from lmc.ir.errors import JournalError, LmcError, Location
+from lmc.ir.errors import BudgetError, JournalError, LmcError, Location
 
 Answer = tuple[Any, BaseException | None]
 """The result of a call, or its exception: not every exception may be set on a future."""
@@ -53,7 +53,7 @@ class ProgramStopped(ProgramCancelled):
 
 def stops_program(error: BaseException | None) -> TypeGuard[LmcError]:
     """Return True for an error that no handler of a program may catch, plain Python included."""
-    return isinstance(error, JournalError) or (isinstance(error, LmcError) and error.ends_batch)
+    return isinstance(error, JournalError | BudgetError) or (isinstance(error, LmcError) and error.ends_batch)
 
 
 class Cancellation:

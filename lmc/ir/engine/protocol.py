@@ -159,7 +159,8 @@ class Generation:
     everything before the stop. ``generated_tokens`` counts every token the model was asked for, ``cached_tokens`` the
     prompt tokens that were not computed again. ``cache_written_tokens`` of the prompt were put into a provider's cache
     at a price; ``reasoning_tokens`` of the generated ones were spent on hidden reasoning. ``failed`` are the costs of
-    attempts before the one that answered. ``timing``: see ``Timing``; None: the engine does not measure.
+    attempts before the one that answered. ``unknown_calls`` of all attempts may have cost more: their
+    answers did not come whole. ``timing``: see ``Timing``; None: the engine does not measure.
     """
 
     token_ids: tuple[int, ...]
@@ -174,6 +175,7 @@ class Generation:
     cache_written_tokens: int = 0
     reasoning_tokens: int = 0
     failed: tuple[Usage, ...] = ()
+    unknown_calls: int = 0
     timing: Timing | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -209,11 +211,15 @@ class ScoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """``logprobs[i][j]`` is the natural log-probability of token j of continuation i given all before it."""
+    """``logprobs[i][j]`` is the natural log-probability of token j of continuation i given all before it.
+
+    ``unknown_calls`` attempts failed before the one that answered, and may have cost something.
+    """
 
     logprobs: tuple[tuple[float, ...], ...]
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    unknown_calls: int = 0
     timing: Timing | None = field(default=None, repr=False, compare=False)
 
 

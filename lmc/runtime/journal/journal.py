@@ -298,6 +298,16 @@ class RunJournal:
             self.head[name] = value
             self._put(_Step(lambda: self._file.set_head(name, value)))
 
+    def save(self, name: str, value: str, then: Callable[[Exception | None], object]) -> None:
+        """Write a fact; ``then`` is called once it is on disk."""
+        self.head[name] = value
+
+        def write() -> None:
+            self._file.set_head(name, value)
+            self._after.append((then, None))
+
+        self._put(_Step(write, then))
+
     def finish(self) -> None:
         """Mark the run as finished: all its rows have results."""
         self.fact("state", FINISHED)

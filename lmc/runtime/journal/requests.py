@@ -14,9 +14,9 @@ import pydantic
 
 from lmc.ir import errors
 from lmc.ir.engine.protocol import Generation, Request, SamplingParams, Score, ScoreRequest
-from lmc.ir.errors import ConstraintError, EngineError, JournalError, LmcError
+from lmc.ir.errors import BudgetError, ConstraintError, EngineError, JournalError, LmcError
 from lmc.ir.usage import Usage
-from lmc.runtime.journal.file import DONE, FAILED
+from lmc.runtime.journal.file import DONE, DROPPED, FAILED
 from lmc.runtime.journal.journal import AskedEntry, Outcome, Recorded
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=asdict)
@@ -51,6 +51,8 @@ def end_of(result: Any) -> Outcome | None:
         return Outcome(DONE, _text(result, _GENERATION), result.usage)
     if isinstance(result, Score):
         return Outcome(DONE, _text(result, _SCORE), Usage(result.prompt_tokens, result.cached_tokens))
+    if isinstance(result, BudgetError):
+        return Outcome(DROPPED, json.dumps(error_data(result)))
     if isinstance(result, LmcError) and result.ends_run:
         return None
     usage = (result.usage if isinstance(result, LmcError) else None) or Usage()
@@ -61,7 +63,7 @@ def result_of(answer: Recorded, kind: type[Any]) -> Any:
     """Return the result of class ``kind`` that an answer holds, or its error. Raises ``JournalError`` for any other."""
     try:
         data = json.loads(answer.text)
-        return error_of(data) if answer.state == FAILED else _READERS[kind].validate_python(data)
+        return error_of(data) if answer.state != DONE else _READERS[kind].validate_python(data)
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise JournalError(
             "the journal holds a result that can't be read", remedy="name another file for --journal"
@@ -75,6 +77,8 @@ def error_data(error: BaseException) -> dict[str, Any]:
     data: dict[str, Any] = {"type": type(error).__name__, "cause": error.cause, "remedy": error.remedy}
     if error.usage is not None:
         data["usage"] = asdict(error.usage)
+    if error.unknown_calls:
+        data["unknown_calls"] = error.unknown_calls
     if isinstance(error, ConstraintError):
         data |= {"pointer": error.pointer, "position": error.position}
     return data
@@ -88,6 +92,7 @@ def error_of(data: Mapping[str, Any]) -> LmcError:
     error = kind(str(data["cause"]), remedy=data.get("remedy"))
     if isinstance(error, ConstraintError):
         error.pointer, error.position = data.get("pointer"), data.get("position")
+    error.unknown_calls = int(data.get("unknown_calls", 0))
     if data.get("usage") is not None:
         error.usage = pydantic.TypeAdapter(Usage).validate_python(data["usage"])
     return error

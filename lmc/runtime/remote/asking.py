@@ -90,7 +90,7 @@ class Reply:
 
     ``token_ids`` are known where contexts are tokens. ``end``: "eos" where the model ended its turn. ``matched_stop``
     is the stop string that the provider names. ``usage`` counts the attempt, each part within its whole; None where the
-    provider has not told, because its stream was left at a stop.
+    provider has not told, because its stream was left at a stop; ``is_whole``: it counts all of the attempt.
     """
 
     text: str
@@ -99,6 +99,7 @@ class Reply:
     token_ids: tuple[int, ...] | None = None
     matched_stop: str | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
+    is_whole: bool = True
 
     def cost(self, asked: Asked) -> Usage:
         """Return the usage; where the provider has not told, an estimate: exact where contexts are tokens."""

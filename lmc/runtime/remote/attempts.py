@@ -7,18 +7,19 @@ from typing import TypeVar
 
 import stamina
 
-from lmc.ir.usage import Usage
 from lmc.runtime.remote.failures import AttemptError
 
 T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
 
-async def attempts(ask: Callable[[], Awaitable[T]], most: int, hold: Callable[[float], None], failed: list[Usage]) -> T:
+async def attempts(
+    ask: Callable[[], Awaitable[T]], most: int, hold: Callable[[float], None], failed: list[AttemptError]
+) -> T:
     """Return the answer of the first attempt that succeeds, of at most ``most``. Raises the last ``AttemptError``.
 
     Pauses double, with jitter, from half a second on; where the provider names one, it is kept for all requests
-    (``hold``). The costs of failed attempts are appended to ``failed``.
+    (``hold``). Failed attempts are appended to ``failed``.
     """
     retries = stamina.retry_context(
         on=_pause_after,
@@ -33,7 +34,7 @@ async def attempts(ask: Callable[[], Awaitable[T]], most: int, hold: Callable[[f
             try:
                 return await ask()
             except AttemptError as failure:
-                failed.append(failure.usage)
+                failed.append(failure)
                 if failure.again and failure.after is not None:
                     hold(failure.after)
                 raise

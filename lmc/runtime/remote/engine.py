@@ -233,7 +233,7 @@ class RemoteEngine:
                     answer = await self._from_fallback(fall_back, failure)
                 sent.future.set_result(answer)
             except AttemptError as failure:
-                failure.error.usage = failure.usage
+                failure.error.usage, failure.error.unknown_calls = failure.usage, failure.unknown_calls
                 sent.future.set_exception(failure.error)
             except (asyncio.CancelledError, CancelledError):
                 error = EngineClosedError if self._closed else RequestCancelledError
@@ -254,11 +254,15 @@ class RemoteEngine:
         try:
             answer = await asyncio.wrap_future(handle.future)
         except LmcError as error:
+            error.unknown_calls += failure.unknown_calls + int(error.usage is None)
             error.usage = failure.usage + (error.usage or Usage())
             raise
         finally:
             handle.cancel()
-        return replace(answer, failed=(failure.usage, *answer.failed)) if isinstance(answer, Generation) else answer
+        unknown = failure.unknown_calls + answer.unknown_calls
+        if isinstance(answer, Generation):
+            return replace(answer, failed=(failure.usage, *answer.failed), unknown_calls=unknown)
+        return replace(answer, unknown_calls=unknown)
 
     def _second(self) -> RemoteEngine:
         if self._fallback is None:
@@ -296,7 +300,7 @@ class RemoteEngine:
         return self._forms[constraint.digest]
 
     async def _generate(self, asked: Asked, on_delta: OnDelta | None, leaving: Leaving | None) -> Generation:
-        failed: list[Usage] = []
+        failed: list[AttemptError] = []
         deadline = None if asked.request.timeout is None else time.monotonic() + asked.request.timeout
         shown = _Shown(on_delta)
         planned = len(asked.request.prompt) // self._bytes_per_token + asked.max_tokens
@@ -329,12 +333,13 @@ class RemoteEngine:
 
         work = attempts(once, self._settings.attempts, self._opened().hold, failed)
         found = await self._in_time(work, deadline, failed)
-        return replace(found, failed=tuple(failed))
+        unknown = found.unknown_calls + sum(each.unknown_calls for each in failed)
+        return replace(found, failed=tuple(each.usage for each in failed), unknown_calls=unknown)
 
     async def _score(self, request: ScoreRequest, leaving: Leaving | None) -> Score:
         if not self._capabilities.scores:
             raise EngineError(f"{self._spec} gives no log-probabilities of texts", remedy="leave out the method")
-        failed: list[Usage] = []
+        failed: list[AttemptError] = []
         deadline = None if request.timeout is None else time.monotonic() + request.timeout
         planned = sum(len(request.prompt) + len(each) for each in request.continuations)  # each is a prompt of its own
 
@@ -343,9 +348,9 @@ class RemoteEngine:
                 await _announced(leaving)
                 return await self._api().score(request, self._settings.timeout)
 
-        return await self._in_time(
-            attempts(once, self._settings.attempts, self._opened().hold, failed), deadline, failed
-        )
+        work = attempts(once, self._settings.attempts, self._opened().hold, failed)
+        found = await self._in_time(work, deadline, failed)
+        return replace(found, unknown_calls=sum(each.unknown_calls for each in failed))
 
     def _stop_where_refused(self) -> None:
         """Raise the error that all requests would have: while others still come, none of them is sent."""
@@ -359,7 +364,7 @@ class RemoteEngine:
         again = type(error)(error.cause, remedy=error.remedy)
         raise AttemptError(again, again=False, usage=Usage())
 
-    async def _in_time(self, work: Coroutine[Any, Any, T], deadline: float | None, failed: list[Usage]) -> T:
+    async def _in_time(self, work: Coroutine[Any, Any, T], deadline: float | None, failed: list[AttemptError]) -> T:
         """Wait for an answer until the request's own deadline, attempts and pauses included."""
         try:
             async with asyncio.timeout(None if deadline is None else deadline - time.monotonic()):
@@ -368,10 +373,16 @@ class RemoteEngine:
             error = RequestTimeoutError(
                 f"{self._spec} gave no answer within the request's timeout", remedy="give it a longer one"
             )
-            raise AttemptError(error, again=False, usage=sum(failed, Usage(calls=1))) from None
+            raise _summed(AttemptError(error, again=False), failed, 1) from None
         except AttemptError as failure:
-            failure.usage = sum(failed, Usage())
+            _summed(failure, failed)
             raise
+        except asyncio.CancelledError:
+            pass  # its frames hold the connection: the error of the request does not keep them
+        error = (EngineClosedError if self._closed else RequestCancelledError)("the request was cancelled")
+        error.usage = sum((each.usage for each in failed), Usage(calls=1))
+        error.unknown_calls = 1 + sum(each.unknown_calls for each in failed)
+        raise error
 
     async def _within(self, asked: Asked, reader: _Reader | None) -> Reply:
         """Ask once, within the timeouts of the target."""
@@ -520,6 +531,7 @@ class _Reader:
             generated_tokens=cost.generated_tokens,
             cache_written_tokens=cost.cache_written_tokens,
             reasoning_tokens=cost.reasoning_tokens,
+            unknown_calls=int(reply.usage is None or not reply.is_whole),
         )
 
     def _stop(self, text: str) -> tuple[int, str] | None:
@@ -567,6 +579,15 @@ def _protocol(service: RemoteService) -> ModelProtocol:
     return MessagesProtocol(service)
 
 
+def _summed(failure: AttemptError, failed: Sequence[AttemptError], more: int = 0) -> AttemptError:
+    """Return ``failure`` with the cost of all attempts, and of ``more`` calls that did not end."""
+    failure.usage, failure.unknown_calls = (
+        sum((each.usage for each in failed), Usage(calls=more)),
+        more + sum(each.unknown_calls for each in failed),
+    )
+    return failure
+
+
 def _most_bytes(tokens: int) -> int:
     """Return the most bytes of an answer of so many tokens: an event for each, with log-probabilities."""
     return (1 << 20) + (tokens << 13)
@@ -601,5 +622,7 @@ def key_of(target: Target) -> str:
 
 def _failed(loop: _Loop, error: Exception) -> Handle[Any]:
     sent: _Sent[Any] = _Sent(loop)
+    if isinstance(error, LmcError):
+        error.usage = Usage()  # nothing was sent
     sent.future.set_exception(error)
     return sent

@@ -9,6 +9,8 @@ from lmc.ir.usage import Usage
 
 OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Status codes after which another attempt may succeed."""
+_PASSED_ON = frozenset({408, 502, 504})
+"""Status codes of proxies that gave up: the provider may have answered, and charge for it."""
 _SHOWN = 2000
 _EXHAUSTED = ("insufficient_quota", "billing_error", "credit balance is too low")
 """Codes and words of providers; others that speak of quotas and billing mean the limit of a minute."""
@@ -26,8 +28,8 @@ class QuotaError(EngineError):
 class AttemptError(Exception):
     """An attempt failed with ``error``.
 
-    ``again``: another attempt may succeed, ``after`` seconds if the provider says so. ``usage`` is what it cost.
-    ``is_last``: nor is a fallback asked.
+    ``again``: another attempt may succeed, ``after`` seconds if the provider says so. ``usage`` is what it cost;
+    None: that is not known. ``unknown_calls`` calls may have cost more. ``is_last``: nor is a fallback asked.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class AttemptError(Exception):
         self.again = again
         self.after = after
         self.usage = usage or Usage(calls=1)
+        self.unknown_calls = int(usage is None)
         self.is_last = isinstance(error, RequestTimeoutError)
 
 
@@ -57,7 +60,7 @@ def shown_in_part(failure: AttemptError) -> AttemptError:
         remedy="run it again; without a listener of its text, an answer that breaks off is asked for again",
     )
     found = AttemptError(error, again=False, usage=failure.usage)
-    found.is_last = True
+    found.unknown_calls, found.is_last = failure.unknown_calls, True
     return found
 
 
@@ -68,6 +71,7 @@ def of_status(
 
     ``near`` are names of models that may be meant.
     """
+    usage = None if status in _PASSED_ON else Usage(calls=1)
     said = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     is_far = status == 429 and after is not None and after > _LONGEST_WAIT
     if status == 402 or is_far or (400 <= status < 500 and any(mark in said.lower() for mark in _EXHAUSTED)):
@@ -77,20 +81,24 @@ def of_status(
                 remedy="raise it at the provider, then continue with --resume",
             ),
             again=False,
+            usage=usage,
         )
     if status in OVERLOADED:
         remedy = "try again later, lower requests_per_minute, or set a fallback for the target"
-        return AttemptError(EngineError(f"{service} answers {status}: {said}", remedy=remedy), again=True, after=after)
+        error = EngineError(f"{service} answers {status}: {said}", remedy=remedy)
+        return AttemptError(error, again=True, after=after, usage=usage)
     if status == 401:
         remedy = "set the environment variable of the key (api_key_env) to a key that may use the model"
-        return AttemptError(QuotaError(f"{service} refuses the key: {said}", remedy=remedy), again=False)
+        return AttemptError(QuotaError(f"{service} refuses the key: {said}", remedy=remedy), again=False, usage=usage)
     if status == 404:
         remedy = "check the name of the model and the address"
         if near:
             remedy = f"did you mean {' or '.join(near)}? Otherwise {remedy}"
-        return AttemptError(QuotaError(f"{service} does not know the model: {said}", remedy=remedy), again=False)
+        unknown = QuotaError(f"{service} does not know the model: {said}", remedy=remedy)
+        return AttemptError(unknown, again=False, usage=usage)
     remedy = "change what the message names; another attempt would be answered in the same way"
-    return AttemptError(EngineError(f"{service} refuses the request ({status}): {said}", remedy=remedy), again=False)
+    error = EngineError(f"{service} refuses the request ({status}): {said}", remedy=remedy)
+    return AttemptError(error, again=False, usage=usage)
 
 
 def unreachable(service: str, cause: str) -> AttemptError:
@@ -110,7 +118,9 @@ def too_slow(service: str, what: str, seconds: float) -> AttemptError:
 def malformed(service: str, what: str, usage: Usage | None = None) -> AttemptError:
     """Return the failure of an answer that breaks the protocol."""
     remedy = "check that the server speaks this api; a proxy between may have cut the answer"
-    return AttemptError(EngineError(f"{service} sent {what}", remedy=remedy), again=True, usage=usage)
+    failure = AttemptError(EngineError(f"{service} sent {what}", remedy=remedy), again=True, usage=usage)
+    failure.unknown_calls = 1  # it may be cut, or be of another model
+    return failure
 
 
 def too_large(service: str, most: int) -> AttemptError:
@@ -121,8 +131,8 @@ def too_large(service: str, most: int) -> AttemptError:
 
 def refused_text(service: str, what: str, remedy: str, usage: Usage | None) -> AttemptError:
     """Return the failure of an answer that came, was paid for, and holds no text of use."""
-    usage = usage or Usage(calls=1)
-    spent = f"{usage.prompt_tokens:,} tokens in, {usage.generated_tokens:,} out"
-    if usage.reasoning_tokens:
-        spent += f", {usage.reasoning_tokens:,} of them reasoning"
+    told = usage or Usage()
+    spent = f"{told.prompt_tokens:,} tokens in, {told.generated_tokens:,} out"
+    if told.reasoning_tokens:
+        spent += f", {told.reasoning_tokens:,} of them reasoning"
     return AttemptError(EngineError(f"{service} {what} ({spent})", remedy=remedy), again=False, usage=usage)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
-from lmc.grammar.automata.building import Budget
+from lmc.grammar.automata.building import WorkLimit
 from lmc.grammar.calls import Outputs
 from lmc.grammar.compiling import Source, Whitespace
 from lmc.grammar.constraint import Constraint
@@ -39,7 +39,7 @@ T = TypeVar("T")
 _COMPILERS = 2
 _ENDING_SECONDS = 1.0  # for the engine to end what is cancelled, which it does at its next step
 _RUNNING = 256  # of an engine that runs everything at once
-_BUDGET = Budget(work=100_000, steps=10_000_000, work_of_token=30_000)
+_BUDGET = WorkLimit(work=100_000, steps=10_000_000, work_of_token=30_000)
 """For a token it is less than in compilation: all generations wait for it."""
 MOST_CHARACTERS = 128 << 10
 """Of a schema, or those of all tools: what is compiled within a second. Of other constraints it is a quarter."""

@@ -92,7 +92,7 @@ class MessagesProtocol:
                     kinds.append(event.content_block.type)
                 elif kind == "content_block_delta" and event.delta.type == "text_delta":
                     if not on_text(text.add(event.delta.text)):
-                        return Reply(str(text), "stop", _estimated(usage, str(text)))
+                        return Reply(str(text), "stop", _estimated(usage, str(text)), is_whole=False)
                 elif kind == "message_delta":
                     reason, stop = event.delta.stop_reason, event.delta.stop_sequence
                     usage = _with_output(usage, event.usage)

@@ -1,0 +1,188 @@
+"""Budgets that a run can't overspend: each request reserves its worst case before it leaves."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from lmc.cost.prices import MONEY
+from lmc.ir.errors import BudgetError, InputError
+from lmc.ir.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that a run may cost: dollars, tokens of prompts and outputs, requests. None: no limit of that kind.
+
+    Failed attempts count. Raises ``InputError`` for what is no limit.
+    """
+
+    usd: Decimal | None = None
+    tokens: int | None = None
+    calls: int | None = None
+
+    def __init__(
+        self, usd: Decimal | float | str | None = None, tokens: int | None = None, calls: int | None = None
+    ) -> None:
+        object.__setattr__(self, "usd", None if usd is None else _checked_dollars(usd))
+        for name, value in (("tokens", tokens), ("calls", calls)):
+            if value is not None and (type(value) is not int or value < 1):
+                raise InputError(f"{name} of a budget is {value!r}", remedy="give a whole number from 1 on")
+            object.__setattr__(self, name, value)
+        if (self.usd, tokens, calls) == (None, None, None):
+            raise InputError("a budget has no limit", remedy="give usd, tokens or calls")
+
+    def __str__(self) -> str:
+        limits = [] if self.usd is None else [f"{self.usd} dollars"]
+        limits += [f"{value:,} {name}" for name in ("tokens", "calls") if (value := getattr(self, name)) is not None]
+        return ", ".join(limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Dollars, tokens and calls. Dollars are 0 where no budget counts them."""
+
+    usd: Decimal = Decimal(0)
+    tokens: int = 0
+    calls: int = 0
+
+    @classmethod
+    def of(cls, usage: Usage, usd: Decimal = Decimal(0)) -> Amount:
+        """Return the amount of a usage with its price."""
+        return cls(usd, usage.prompt_tokens + usage.generated_tokens, usage.calls)
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(MONEY.add(self.usd, other.usd), self.tokens + other.tokens, self.calls + other.calls)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(MONEY.subtract(self.usd, other.usd), self.tokens - other.tokens, self.calls - other.calls)
+
+    def __mul__(self, count: int) -> Amount:
+        return Amount(MONEY.multiply(self.usd, Decimal(count)), self.tokens * count, self.calls * count)
+
+    def at_most(self, other: Amount) -> Amount:
+        """Return the lower figure of each kind."""
+        return Amount(min(self.usd, other.usd), min(self.tokens, other.tokens), min(self.calls, other.calls))
+
+    def fits(self, budget: Budget) -> bool:
+        """Return True if no limit is exceeded."""
+        limits = ((getattr(self, each.name), getattr(budget, each.name)) for each in fields(Amount))
+        return all(limit is None or value <= limit for value, limit in limits)
+
+    def counted_by(self, budget: Budget) -> str:
+        """Return the figures that the budget limits, as text."""
+        parts = [] if budget.usd is None else [f"{self.usd.normalize(MONEY):f} dollars"]
+        limited = (name for name in ("tokens", "calls") if getattr(budget, name) is not None)
+        parts += [f"{getattr(self, name):,} {name}" for name in limited]
+        return ", ".join(parts)
+
+
+@dataclass(eq=False, slots=True)
+class Reservation:
+    """The worst case of a request: it waits, is held, or is over."""
+
+    worst: Amount
+    decided: Callable[[BudgetError | None, Reservation], object]
+    is_held: bool = False
+
+
+@dataclass
+class BudgetLedger:
+    """The account of one run. Thread-safe; ``spent`` and all that is ``reserved`` never exceed the budget together.
+
+    Reservations that do not fit wait in order. Where nothing is held and the first of them still does not fit, the run
+    is over: it and all others are refused. ``unknown`` counts attempts whose usage never came, at their worst case.
+    """
+
+    budget: Budget
+    spent: Amount = Amount()
+    reserved: Amount = Amount()
+    unknown: int = 0
+    is_over: bool = False
+    _held: int = 0
+    _waiting: deque[Reservation] = field(default_factory=deque[Reservation], repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _is_deciding: bool = False
+
+    def reserve(self, worst: Amount, decided: Callable[[BudgetError | None, Reservation], object]) -> Reservation:
+        """Reserve ``worst``, now or later: any thread calls ``decided`` once, with an error if it is refused."""
+        reservation = Reservation(worst, decided)
+        with self._lock:
+            self._waiting.append(reservation)
+        self._decide()
+        return reservation
+
+    def withdraw(self, reservation: Reservation) -> bool:
+        """Take back a reservation that waits; False if it was decided before."""
+        with self._lock:
+            if reservation not in self._waiting:
+                return False
+            self._waiting.remove(reservation)
+        self._decide()
+        return True
+
+    def settle(self, reservation: Reservation, actual: Amount, unknown: int = 0) -> None:
+        """Replace a reservation that is held by what the request cost; ``unknown`` attempts are in that."""
+        with self._lock:
+            if not reservation.is_held:
+                return
+            reservation.is_held = False
+            self._held -= 1
+            self.reserved -= reservation.worst
+            self.spent += actual
+            self.unknown += unknown
+        self._decide()
+
+    @property
+    def promised(self) -> Amount:
+        """What is spent and reserved."""
+        with self._lock:
+            return self.spent + self.reserved
+
+    def _decide(self) -> None:
+        """Decide about the reservations that wait. One thread does at a time, in a loop: callers do not nest."""
+        with self._lock:
+            if self._is_deciding:
+                return
+            self._is_deciding = True
+        while (found := self._next()) is not None:
+            reservation, error = found
+            reservation.decided(error, reservation)
+
+    def _next(self) -> tuple[Reservation, BudgetError | None] | None:
+        with self._lock:
+            if self._waiting and not self.is_over:
+                first = self._waiting[0]
+                if (self.spent + self.reserved + first.worst).fits(self.budget):
+                    self._waiting.popleft()
+                    first.is_held = True
+                    self._held += 1
+                    self.reserved += first.worst
+                    return first, None
+                self.is_over = not self._held
+            if self._waiting and self.is_over:
+                refused = self._waiting.popleft()
+                return refused, self._error(refused.worst)
+            self._is_deciding = False
+            return None
+
+    def _error(self, worst: Amount) -> BudgetError:
+        return BudgetError(
+            f"the budget of {self.budget} is used up: {self.spent.counted_by(self.budget)} are spent, and this request "
+            f"may cost {worst.counted_by(self.budget)}",
+            remedy="raise the budget; with a journal, --resume (resume=True) continues the run",
+        )
+
+
+def _checked_dollars(usd: Any) -> Decimal:
+    try:
+        dollars = Decimal(str(usd)) if type(usd) in (int, float, str, Decimal) else Decimal("nan")
+    except InvalidOperation:
+        dollars = Decimal("nan")
+    if not (dollars.is_finite() and 0 < dollars <= Decimal(10) ** 12):
+        raise InputError(f"usd of a budget is {usd!r}", remedy="give a number of dollars greater than 0")
+    return dollars

@@ -1,0 +1,147 @@
+import threading
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from lmc.cost.budget import Amount, Budget, BudgetLedger, Reservation
+from lmc.ir.errors import BudgetError, InputError
+
+amounts = st.builds(Amount, st.decimals(0, 4, places=3), st.integers(0, 40), st.integers(0, 4))
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Requests that reserve, leave, end and are withdrawn in any order."""
+
+    requests = Bundle("requests")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.budget = Budget(usd="9.5", tokens=100, calls=10)
+        self.ledger = BudgetLedger(self.budget)
+        self.decisions: dict[Reservation, BudgetError | None] = {}
+        self.order: list[Reservation] = []
+        self.settled: set[Reservation] = set()
+        self.withdrawn: set[Reservation] = set()
+        self.paid = Amount()
+
+    @rule(target=requests, worst=amounts)
+    def reserve(self, worst: Amount) -> Reservation:
+        reservation = self.ledger.reserve(worst, self._decided)
+        self.order.append(reservation)
+        return reservation
+
+    def _decided(self, error: BudgetError | None, reservation: Reservation) -> None:
+        assert reservation not in self.decisions
+        self.decisions[reservation] = error
+
+    @rule(request=consumes(requests), share=st.integers(0, 4), unknown=st.booleans())
+    def settle(self, request: Reservation, share: int, unknown: bool) -> None:
+        if self.decisions.get(request, 1) is not None or request in self.settled:
+            return
+        worst = request.worst
+        actual = (
+            worst if unknown else Amount(worst.usd * share / 4, worst.tokens * share // 4, worst.calls * share // 4)
+        )
+        self.paid += actual
+        self.settled.add(request)
+        self.ledger.settle(request, actual, int(unknown))
+        self.ledger.settle(request, worst)  # once only
+
+    @rule(request=consumes(requests))
+    def withdraw(self, request: Reservation) -> None:
+        was_decided = request in self.decisions
+        if self.ledger.withdraw(request):
+            assert not was_decided
+            self.withdrawn.add(request)
+
+    @invariant()
+    def the_budget_is_never_exceeded(self) -> None:
+        held = [each for each, error in self.decisions.items() if error is None and each not in self.settled]
+        worst = self.paid
+        for each in held:
+            worst += each.worst
+        assert worst.fits(self.budget)
+        assert (self.ledger.spent, self.ledger.promised) == (self.paid, worst)
+
+    @invariant()
+    def requests_are_decided_in_order_and_none_waits_for_nothing(self) -> None:
+        waiting = [each for each in self.order if each not in self.decisions and each not in self.withdrawn]
+        assert not set(waiting) & self.settled
+        held = [each for each, error in self.decisions.items() if error is None and each not in self.settled]
+        assert not waiting or held
+        asked = [each for each in self.order if each not in self.withdrawn]
+        assert asked[: len(asked) - len(waiting)] == [each for each in asked if each in self.decisions]
+
+
+TestAnyOrder = AnyOrder.TestCase
+
+
+def test_engines_that_answer_at_once_do_not_nest():
+    ledger = BudgetLedger(Budget(calls=5000))
+    done: list[int] = []
+
+    def decided(error: BudgetError | None, reservation: Reservation) -> None:
+        assert error is None
+        if len(done) < 4999:
+            ledger.reserve(Amount(calls=1), decided)
+        done.append(1)
+        ledger.settle(reservation, Amount(calls=1))
+
+    ledger.reserve(Amount(calls=1), decided)
+    assert ledger.spent == Amount(calls=5000) == Amount(calls=len(done))
+
+
+def test_threads_share_a_budget():
+    ledger = BudgetLedger(Budget(tokens=1000))
+    sent: list[Any] = []
+
+    def work() -> None:
+        for _ in range(200):
+            ended = threading.Event()
+
+            def decided(error: BudgetError | None, reservation: Reservation, ended: threading.Event = ended) -> None:
+                if error is None:
+                    sent.append(reservation)
+                    assert ledger.promised.tokens <= 1000
+                    ledger.settle(reservation, Amount(tokens=2))
+                ended.set()
+
+            ledger.reserve(Amount(tokens=7), decided)
+            assert ended.wait(20)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ledger.spent.tokens == 2 * len(sent) <= 1000
+    assert ledger.is_over
+    assert ledger.promised == ledger.spent
+
+
+def test_an_error_names_the_budget_and_what_is_missing():
+    ledger = BudgetLedger(Budget(usd="0.01", calls=3))
+    found: list[BudgetError | None] = []
+    ledger.reserve(Amount(Decimal("0.02"), 5, 1), lambda error, _: found.append(error))
+    [error] = found
+    text = str(error)
+    assert "0.01 dollars, 3 calls" in text
+    assert "0.02 dollars, 1 calls" in text
+    assert "--resume" in text
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{}, {"usd": 0}, {"usd": -1}, {"usd": float("nan")}, {"usd": "x"}, {"usd": True}, {"tokens": 0}, {"calls": 1.5}],
+)
+def test_other_limits_are_errors(limits: dict[str, Any]):
+    with pytest.raises(InputError, match="budget"):
+        Budget(**limits)
+
+
+def test_dollars_are_those_that_were_written():
+    assert Budget(usd=0.1).usd == Decimal("0.1")
+    assert Budget(usd=0.1) == Budget(usd="0.1")

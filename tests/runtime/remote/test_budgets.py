@@ -1,0 +1,225 @@
+"""Budgets of runs on simulated providers: what they bill never exceeds one, whatever happens on the way."""
+
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lmc
+from lmc.cost.budget import Amount, Budget
+from lmc.cost.prices import Price, PriceBook
+from lmc.driver.targets.hosted import hosted_target
+from lmc.ir.errors import BudgetError, InputError
+from lmc.ir.usage import Usage
+from tests.runtime.remote.faults import FaultProxy, seeded
+from tests.runtime.remote.hosted_runs import SPECS, answer, discussion, hosted, target
+from tests.runtime.remote.simulator import Simulator
+
+ROWS = [{"question": f"What is {number}?"} for number in range(12)]
+FALLBACK = "anthropic:claude-haiku-4-5"
+
+
+def billed(simulator: Simulator) -> Amount:
+    """Return what the providers charge: for each answer, whether it arrived or not."""
+    found = Amount()
+    for arrival in simulator.arrivals:
+        if arrival.answer is None:
+            found += Amount(calls=1)
+            continue
+        kind = "anthropic" if arrival.path == "/v1/messages" else "openai"
+        told = arrival.answer
+        price = PriceBook().find(hosted_target(f"{kind}:{told.asked.model.name}", {}))
+        assert isinstance(price, Price)
+        usage = Usage(told.prompt_tokens, told.cached, told.reply.output_tokens, 1, told.written)
+        cost = price.cost(usage)
+        assert cost is not None
+        found += Amount.of(usage, cost)
+    return found
+
+
+def check(simulator: Simulator, budget: Budget, results: list[Any]) -> list[Any]:
+    """Check that nothing is billed beyond the budget; return the results that are there."""
+    assert billed(simulator).fits(budget), (billed(simulator), budget)
+    errors = [each.error for each in results if each.error is not None]
+    refused = [each for each in errors if isinstance(each, BudgetError)]
+    assert all(each.location is not None for each in refused)
+    assert len({id(each) for each in refused}) == len(refused), "each row has an error of its own"
+    return [each for each in results if each.error is None]
+
+
+@pytest.mark.parametrize("api", SPECS)
+@pytest.mark.parametrize("limit", ["calls", "tokens", "usd"])
+def test_a_budget_bounds_what_is_billed(api: str, limit: str):
+    with hosted(), Simulator() as simulator:
+        program = discussion.on(target(simulator.url, api, attempts=1))
+        whole = program.batch(ROWS)
+        paid = billed(simulator)
+        for share in (0.3, 0.7):
+            simulator.arrivals.clear()
+            value = getattr(paid, limit) * (Decimal(str(share)) if limit == "usd" else share)
+            if limit == "usd":
+                value = max(value, Decimal("0.002"))
+            budget = Budget(
+                **{limit: value if limit == "usd" else max(1500, int(value)) if limit == "tokens" else int(value)}
+            )
+            found = program.on(budget=budget).batch(ROWS)
+            kept = check(simulator, budget, found)
+            expected = {each.value[0]: each.value for each in whole}
+            assert all(expected[each.value[0]] == each.value for each in kept)
+            if limit == "calls":
+                assert billed(simulator).calls == budget.calls, "all of it is used"
+                assert len(kept) < len(ROWS)
+
+
+@pytest.mark.parametrize("api", ["chat", "messages"])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("streams", [False, True])
+def test_faults_do_not_exceed_a_budget(api: str, seed: int, streams: bool):
+    settings = {"attempts": 3, "timeout": 1.0, "idle_timeout": 0.3, "first_token_timeout": 0.5} if streams else {}
+    with hosted(), Simulator() as simulator, FaultProxy(simulator.url, seeded(seed, rate=0.4)) as proxy:
+        for budget in (Budget(calls=25), Budget(tokens=30_000), Budget(usd="0.05")):
+            simulator.arrivals.clear()
+            found = discussion.on(
+                target(proxy.url, api, **{"attempts": 3, "timeout": 1.0, **settings}), budget=budget
+            ).batch(ROWS)
+            check(simulator, budget, found)
+
+
+def test_a_fallback_is_in_the_budget():
+    with hosted(), Simulator() as simulator, FaultProxy(simulator.url, seeded(5, rate=0.8)) as proxy:
+        first = target(proxy.url, "chat", attempts=2, timeout=1.0)
+        second = target(simulator.url, "messages")
+        settings = {**first.settings, "fallback": "second"}
+        path = Path("pyproject.toml")
+        kind, model = second.spec.split(":")
+        path.write_text(
+            f'[tool.lmc.targets.second]\nkind = "{kind}"\nmodel = "{model}"\n'
+            f'base_url = "{second.settings["base_url"]}"\napi_key_env = "{second.settings["api_key_env"]}"\n'
+        )
+        for budget in (Budget(calls=30), Budget(usd="0.08")):
+            simulator.arrivals.clear()
+            program = answer.on(lmc.remote(first.spec, **settings), budget=budget)
+            check(simulator, budget, program.batch(ROWS))
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_cancelled_streams_count_at_their_worst_case():
+    with hosted(), Simulator(lambda _: "one two three four five. " * 10, event_seconds=0.005) as simulator:
+        program = answer.on(target(simulator.url, "chat", attempts=1), budget=Budget(tokens=4000))
+        with program.stream("Why?") as stream:
+            next(iter(stream))
+        assert billed(simulator).tokens <= 4000
+
+
+def test_a_resumed_run_continues_its_budget(tmp_path: Path):
+    path = str(tmp_path / "j")
+    with hosted(), Simulator() as simulator:
+        program = discussion.on(target(simulator.url, "chat", attempts=1), journal=path)
+        first = program.on(budget=Budget(calls=20)).batch(ROWS)
+        assert len(simulator.arrivals) == 20
+        assert any(isinstance(each.error, BudgetError) for each in first)
+        again = program.on(budget=Budget(calls=21), resume=True).batch(ROWS)
+        assert len(simulator.arrivals) == 21, "the budget is that of the whole run"
+        assert any(isinstance(each.error, BudgetError) for each in again)
+        last = program.on(budget=Budget(calls=48), resume=True).batch(ROWS)
+        assert not any(each.error for each in last)
+        assert len(simulator.arrivals) == 48
+        assert simulator.finished_twice() == []
+
+
+def test_errors_come_before_anything_is_sent(tmp_path: Path):
+    with hosted(), Simulator() as simulator:
+        for spec, message in (("openai:gpt-0", "no price"), ("anthropic:claude-2", "no bound")):
+            program = answer.on(lmc.remote(spec, base_url=simulator.url, api_key_env="LMC_TEST_KEY"))
+            with pytest.raises(InputError, match=message):
+                program.on(budget=Budget(usd=1)).batch(ROWS)
+        assert simulator.arrivals == []
+    with pytest.raises(InputError, match="dollars can't bound toy"):
+        answer.on("toy", budget=Budget(usd=1)).run("a")
+
+
+@pytest.mark.parametrize("budget", [Budget(calls=5), Budget(tokens=300)])
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_local_targets_have_budgets(budget: Budget, level: Any):
+    found = discussion.on("toy", budget=budget, level=level).batch(ROWS)
+    used = sum((each.usage for each in found), Usage())
+    assert Amount.of(used).fits(budget)
+    assert any(isinstance(each.error, BudgetError) for each in found)
+    free = discussion.on("toy").batch(ROWS)
+    enough = discussion.on("toy", budget=Budget(calls=48)).batch(ROWS)
+    assert [(each.value, each.usage) for each in enough] == [(each.value, each.usage) for each in free]
+
+
+def test_plain_python_does_not_catch_the_end_of_a_budget():
+    tries: list[int] = []
+
+    @lmc.jit(target="toy", budget=Budget(calls=1))
+    def stubborn(s: Any):
+        print(s.gen("first", max_tokens=2))
+        for number in range(3):
+            try:
+                s.gen("more", max_tokens=2)
+            except Exception:
+                tries.append(number)
+
+    with pytest.raises(BudgetError):
+        stubborn.run()
+    with pytest.raises(BudgetError):
+        driver_eager(stubborn)
+    assert tries == []
+
+
+def driver_eager(program: Any) -> Any:
+    return program._runner.eager(((), {}))
+
+
+PROGRAM = """
+import lmc
+
+
+@lmc.jit
+def answer(s, question: str):
+    s.user(question)
+    with s.assistant():
+        return s.gen("answer", max_tokens=60)
+"""
+
+
+def test_the_command_keeps_what_is_finished_and_resumes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    Path("budget_program.py").write_text(PROGRAM)
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    with hosted(), Simulator() as simulator:
+        Path("pyproject.toml").write_text(
+            f'[tool.lmc.targets.fast]\nkind = "openai"\nmodel = "gpt-4.1"\nbase_url = "{simulator.url}/v1"\n'
+            'api_key_env = "LMC_TEST_KEY"\nattempts = 1\n'
+        )
+        command = ["run", "budget_program.py", "--input", "rows.jsonl", "-o", "out.jsonl", "--model", "fast"]
+        assert run_command(monkeypatch, *command, "--budget-calls", "6", "--budget-usd", "5") == 1
+        assert "budget" in capsys.readouterr().err
+        assert len(Path("out.jsonl").read_text().splitlines()) == len(simulator.arrivals) == 6
+        assert run_command(monkeypatch, *command, "--resume", "--budget-calls", "100") == 0
+        rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+        assert sorted(row["index"] for row in rows) == list(range(len(ROWS)))
+        assert len(simulator.arrivals) == len(ROWS)
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    from lmc.cli.app import main
+
+    monkeypatch.setattr(sys, "argv", ["lmc", *arguments])
+    try:
+        main()
+    except SystemExit as end:
+        return end.code or 0
+    return 0
