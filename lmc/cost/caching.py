@@ -1,0 +1,76 @@
+"""The tokens of prompts that are found in a cache, by the rule of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmc.cost.ranges import CostRange
+from lmc.cost.texts import CountingTokenizer
+from lmc.ir.engine.target import Target
+
+_PART = 16
+"""Token ids that prompts are compared by, when it is estimated what they share."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRule:
+    """The rule by which a target keeps prompts: those of ``least`` tokens, and each ``step`` more.
+
+    ``least`` 0: it keeps none.
+    """
+
+    least: int
+    step: int = 1
+
+    def found(self, shared: int) -> int:
+        """Return the cached tokens of a prompt that shares so many with an earlier one."""
+        if not self.least or shared < self.least:
+            return 0
+        return self.least + (shared - self.least) // self.step * self.step
+
+
+_NOTHING = CacheRule(0)
+_RULES = {
+    # Only what a request marks with cache_control is kept, and lmc marks nothing yet.
+    "anthropic": _NOTHING,
+    "openai": CacheRule(1024, 128),
+    "server": CacheRule(16, 16),
+    "toy": _NOTHING,
+}
+
+
+def rule_of(target: Target) -> CacheRule:
+    """Return the rule of a target: engines of lmc keep all that they have computed."""
+    return _RULES.get(target.kind, CacheRule(1))
+
+
+class SharedPrefixes:
+    """The prompts so far, in the order in which they are sent."""
+
+    def __init__(self, rule: CacheRule, tokenizer: CountingTokenizer) -> None:
+        self._rule = rule
+        self._tokenizer = tokenizer
+        self._parts: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def cached(self, prompt: tuple[int, ...], tokens: CostRange[int]) -> CostRange[int]:
+        """Return the cached tokens of the next prompt, which has so many ``tokens``.
+
+        Expected is what it shares with those before it. A cache may forget, and may have prompts of other runs: so it
+        may be nothing, and all but the last token.
+        """
+        if not self._rule.least:
+            return CostRange.exactly(0)
+        node, shared = 0, 0
+        for start in range(0, len(prompt), _PART):
+            key = (node, prompt[start : start + _PART])
+            following = self._parts.get(key)
+            if following is None:
+                following = self._parts[key] = len(self._parts) + 1
+            elif shared == start:
+                shared += len(key[1])
+            node = following
+        most = None if tokens.most is None else self._rule.found(tokens.most)
+        expected = 0
+        if shared:
+            expected = self._rule.found(min(self._tokenizer.count(prompt[:shared]).expected, tokens.expected))
+        return CostRange(0, expected, most)

@@ -1,0 +1,201 @@
+"""The cost of a program on rows, before it runs: for each call, each line, and in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from lmc.cost.caching import SharedPrefixes
+from lmc.cost.prices import MONEY, Price, Unpriced
+from lmc.cost.ranges import CostRange
+from lmc.cost.walk import Basis, BreakReached, EstimatedRequest, RowRequests
+from lmc.ir.analysis.dependences import critical_path
+from lmc.ir.core import Op
+from lmc.ir.dialects.regions import RegionOp
+from lmc.ir.errors import Location
+from lmc.ir.module import Module
+from lmc.ir.usage import Usage
+
+_NONE = CostRange[float].exactly(0.0)
+_FREE = CostRange[Decimal].exactly(Decimal(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Sums over requests. ``dollars`` None: a request has no price."""
+
+    calls: CostRange[float] = _NONE
+    prompt: CostRange[float] = _NONE
+    cached: CostRange[float] = _NONE
+    output: CostRange[float] = _NONE
+    dollars: CostRange[Decimal] | None = _FREE
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(
+            self.calls + other.calls,
+            self.prompt + other.prompt,
+            self.cached + other.cached,
+            self.output + other.output,
+            None if self.dollars is None or other.dollars is None else _sum(self.dollars, other.dollars),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CallEstimate:
+    """The figures of the calls at one place of a program. ``bases`` are those of the expected outputs."""
+
+    op_id: str
+    location: Location | None
+    figures: Figures
+    bases: tuple[Basis, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The estimate of a program on rows.
+
+    Attributes:
+        calls: by op id, in the order in which rows come to them.
+        breaks: the graph breaks that rows may come to: what is behind them is in no figure.
+        failed: rows that fail, whatever the model answers, and the errors.
+        critical_path: the calls that wait for each other, each loop counted once.
+        price: that of each request, or why there is none.
+    """
+
+    rows: int
+    calls: tuple[CallEstimate, ...]
+    breaks: tuple[BreakReached, ...]
+    failed: tuple[tuple[int, Exception], ...]
+    critical_path: int
+    price: Price | Unpriced
+
+    @property
+    def total(self) -> Figures:
+        """The figures of all calls."""
+        return sum((call.figures for call in self.calls), Figures())
+
+    @property
+    def is_whole(self) -> bool:
+        """False: something is not in the figures, so that they are the least of what it costs."""
+        return not (self.breaks or self.failed)
+
+    def by_line(self) -> dict[str, Figures]:
+        """Return the figures of each line that makes calls, as ``FILE:LINE``."""
+        found: dict[str, Figures] = {}
+        for call in self.calls:
+            line = str(call.location)
+            found[line] = found.get(line, Figures()) + call.figures
+        return found
+
+
+@dataclass
+class Estimator:
+    """Adds up rows, which are sent in this order: the prefixes that they share are cached."""
+
+    price: Price | Unpriced
+    prefixes: SharedPrefixes
+    _rows: int = 0
+    _figures: dict[str, tuple[EstimatedRequest, Figures]] = field(
+        default_factory=dict[str, tuple[EstimatedRequest, Figures]]
+    )
+    _bases: dict[str, set[Basis]] = field(default_factory=dict[str, set[Basis]])
+    _breaks: dict[Location | None, BreakReached] = field(default_factory=dict[Location | None, BreakReached])
+    _failed: list[tuple[int, Exception]] = field(default_factory=list[tuple[int, Exception]])
+    _critical_path: int = 0
+
+    def add(self, module: Module, row: RowRequests) -> None:
+        """Add a row, which ``module`` runs."""
+        if row.error is not None:
+            self._failed.append((self._rows, row.error))
+        self._rows += 1
+        for each in row.breaks:
+            known = self._breaks.get(each.location)
+            runs = each.runs if known is None else each.runs + known.runs
+            self._breaks[each.location] = BreakReached(each.location, each.cause, runs)
+        for request in row.requests:
+            op_id = request.op.id
+            first, figures = self._figures.get(op_id, (request, Figures()))
+            self._figures[op_id] = (first, figures + self._of(request))
+            self._bases.setdefault(op_id, set()).add(request.basis)
+        self._critical_path = max(self._critical_path, calls_in_a_row(module))
+
+    def estimate(self) -> Estimate:
+        """Return the sums of all rows."""
+        calls = tuple(
+            CallEstimate(op_id, first.location, figures, tuple(sorted(self._bases[op_id])))
+            for op_id, (first, figures) in self._figures.items()
+        )
+        breaks = tuple(self._breaks.values())
+        return Estimate(self._rows, calls, breaks, tuple(self._failed), self._critical_path, self.price)
+
+    def _of(self, request: EstimatedRequest) -> Figures:
+        runs = request.runs
+        cached = self.prefixes.cached(request.prompt, request.tokens)
+        dollars = None
+        if isinstance(self.price, Price):
+            dollars = dollars_of(self.price, request.tokens, cached, request.output)
+        return Figures(
+            runs,
+            runs * request.tokens.map(float),
+            runs * cached.map(float),
+            runs * request.output.map(float),
+            None if dollars is None else _times(runs, dollars),
+        )
+
+
+def estimate_rows(
+    rows: Iterable[tuple[Module, RowRequests]], price: Price | Unpriced, prefixes: SharedPrefixes
+) -> Estimate:
+    """Return the estimate of rows, each with the module that runs it."""
+    estimator = Estimator(price, prefixes)
+    for module, row in rows:
+        estimator.add(module, row)
+    return estimator.estimate()
+
+
+def dollars_of(
+    price: Price, prompt: CostRange[int], cached: CostRange[int], output: CostRange[int]
+) -> CostRange[Decimal] | None:
+    """Return the dollars of one request; None: it has no price.
+
+    At least, as much as possible is cached, and nothing is written to a cache. At most, everything is written that a
+    cache takes, at the highest rate: None where the price of that is not known.
+    """
+    hit = prompt.least if cached.most is None else min(prompt.least, cached.most)
+    least = price.cost(Usage(prompt.least, hit, output.least, 1))
+    expected = price.cost(Usage(prompt.expected, cached.expected, output.expected, 1))
+    most: Decimal | None = None
+    if prompt.most is not None and output.most is not None:
+        keeps = cached.most != 0
+        most = price.most(prompt.most, output.most) if keeps else price.cost(Usage(prompt.most, 0, output.most, 1))
+    if least is None or expected is None:
+        return None
+    least = min(least, expected)
+    return CostRange(least, expected, most if most is None else max(most, expected))
+
+
+def calls_in_a_row(module: Module) -> int:
+    """Return the number of calls on the longest chain of calls that wait for each other; each loop counts once."""
+    return int(critical_path(module.main.body, _calls).cost)
+
+
+def _calls(op: Op) -> float:
+    return float(op.billable and not isinstance(op, RegionOp))
+
+
+def _sum(left: CostRange[Decimal], right: CostRange[Decimal]) -> CostRange[Decimal]:
+    most = None if left.most is None or right.most is None else MONEY.add(left.most, right.most)
+    return CostRange(MONEY.add(left.least, right.least), MONEY.add(left.expected, right.expected), most)
+
+
+def _times(runs: CostRange[float], dollars: CostRange[Decimal]) -> CostRange[Decimal]:
+    """Return the dollars of a request that is made so often."""
+    if runs.most == 0 or dollars.most == 0:
+        most: Decimal | None = Decimal(0)
+    elif runs.most is None or dollars.most is None:
+        most = None
+    else:
+        most = MONEY.multiply(Decimal(runs.most), dollars.most)
+    least = MONEY.multiply(Decimal(runs.least), dollars.least)
+    return CostRange(least, MONEY.multiply(Decimal(runs.expected), dollars.expected), most)

@@ -1,0 +1,719 @@
+"""The requests that a program makes for one row, found without a model: known values run, unknown ones have sizes.
+
+A final module is run op by op as ``lmc.ir.semantics.interpreter`` does, with the same semantics. The answers of models
+and of host functions are not known, nor is what is computed from them, but for texts, lists and contexts that hold
+them. Where an unknown value decides, both ways are walked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from lmc.cost.ranges import CostRange
+from lmc.cost.texts import MARK, CountingTokenizer, MessageCounting, PromptSpan, TextSize, known
+from lmc.ir.core import Block, Constraint, Op, Value
+from lmc.ir.dialects.core_ops import (
+    AssumeOp,
+    BreakOp,
+    HostCallOp,
+    LocalCallOp,
+    PyCallOp,
+    SampleOp,
+    SamplingOp,
+    SelectOp,
+)
+from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
+from lmc.ir.dialects.regions import LEAVING, RegionOp
+from lmc.ir.engine.protocol import EngineInfo, Generation, Score
+from lmc.ir.errors import Location
+from lmc.ir.ids import matching
+from lmc.ir.module import Module
+from lmc.ir.profile import OpProfile, Profile
+from lmc.ir.semantics import control_flow, selection
+from lmc.ir.semantics import ops as semantics
+from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.ir.semantics.context import Context
+from lmc.ir.semantics.interpreter import bind_parameters
+from lmc.ir.types import BOOL, CTX, TEXT, Type
+
+Basis = Literal["recorded", "profile", "plan", "guess"]
+"""The source of the expected length of an output: its record, a profile, the plan's own hint, or its limit alone."""
+MOST_ROUNDS = 64
+"""Rounds of a loop that are walked one by one where it is not known how many there are."""
+_LONG = 64
+"""Outputs that may be longer are taken to be half as long, where only the limit is known."""
+_TURN_SLACK = 64
+"""Tokens by which turns that are closed on one way and open on another may differ."""
+_STRUCTURAL = frozenset(
+    {
+        *("list", "list_from", "tuple", "tuple_from", "dict", "zip", "enumerate", "reversed", "interleaved", "range"),
+        *("str.join", "list.with", "list.without", "list.popped", "list.replaced", "text", "getitem"),
+    }
+)
+"""Builtins that move values without looking at them."""
+_MAKERS = frozenset({"list", "list_from", "dict", "OrderedDict", "deque"})
+_KEEPING = frozenset({"str.strip", "str.lstrip", "str.rstrip"})
+"""Functions of a text that give a part of it."""
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+
+
+class UnknownValue:
+    """A value of which nothing is known before the run; texts and contexts have sizes instead."""
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+UNKNOWN = UnknownValue()
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedRequest:
+    """A request that a row makes.
+
+    Attributes:
+        op_id: the id in the run.
+        number: that of the sample, or of the score.
+        runs: how often it is made: once, perhaps, or for each of an unknown number of elements or rounds.
+        prompt: token ids; negative ones are ``PromptSpan`` of the tokenizer's ``texts``.
+        tokens: those of the prompt.
+        output: tokens that are generated, reasoning included; 0 for a score.
+    """
+
+    op: SamplingOp | SelectOp
+    op_id: str
+    number: int
+    runs: CostRange[float]
+    prompt: tuple[int, ...] = field(repr=False)
+    tokens: CostRange[int]
+    output: CostRange[int]
+    basis: Basis
+
+    @property
+    def location(self) -> Location | None:
+        """The line of the call."""
+        return self.op.location
+
+
+@dataclass(frozen=True, slots=True)
+class BreakReached:
+    """A graph break to which a row comes so often: what is behind it is not known."""
+
+    location: Location | None
+    cause: str
+    runs: CostRange[float]
+
+
+@dataclass(frozen=True, slots=True)
+class RowRequests:
+    """The requests of one row in program order, the graph breaks it may come to, and the error that ends it."""
+
+    requests: tuple[EstimatedRequest, ...]
+    breaks: tuple[BreakReached, ...]
+    error: Exception | None = None
+
+
+@dataclass(frozen=True)
+class WalkFacts:
+    """Facts about a program and its target that are known before a run.
+
+    Attributes:
+        tokenizer: that of the target (``lmc.cost.texts.counting``).
+        info: the target's capabilities.
+        constraints: those of the module; they need not be compiled.
+        lengths: the fewest and the most tokens that a constraint allows; None: not known.
+        profile: of an earlier run.
+        recorded: the answer to the request of this op id and number, where it is known.
+        reasoning_tokens: those that a target adds to ``max_tokens``.
+    """
+
+    tokenizer: CountingTokenizer
+    info: EngineInfo
+    constraints: Constraints = semantics.NO_CONSTRAINTS
+    lengths: Callable[[Constraint], tuple[int | None, int | None]] = lambda _: (None, None)
+    profile: Profile | None = None
+    recorded: Callable[[str, int], Generation | Score | None] = lambda _op_id, _number: None
+    reasoning_tokens: int = 0
+
+    def outputs_of(self, template: str, op_id: str) -> OpProfile | None:
+        """Return what a profile says of an op: of this run of it, else of all of them."""
+        ops = {} if self.profile is None else self.profile.ops
+        if op_id in ops:
+            return ops[op_id]
+        pattern = matching(template)
+        found = [entry for each, entry in ops.items() if pattern.fullmatch(each)]
+        return sum(found[1:], found[0]) if found else None
+
+
+def walk_row(module: Module, inputs: Mapping[str, Any], facts: WalkFacts) -> RowRequests:
+    """Return the requests of a row. ``inputs`` are its values by parameter name.
+
+    The ranges hold for rows that come to their end; one that fails may make fewer requests. Attempts of a target that
+    failed come on top. Raises ``InputError`` for inputs that don't fit the program.
+    """
+    facts.tokenizer.texts.end_row()
+    body = module.main.body
+    walk = _Walk(facts, bind_parameters(body.parameters, inputs))
+    error: Exception | None = None
+    try:
+        walk.block(body)
+    except _Ended:
+        pass
+    except RecursionError:
+        raise
+    except Exception as raised:
+        error = raised
+    return RowRequests(tuple(walk.requests), tuple(walk.breaks), error)
+
+
+def holds_unknown(value: Any) -> bool:
+    """Return True if a value, or one in it, is not known."""
+    if isinstance(value, str):
+        return MARK in value
+    if isinstance(value, dict):
+        return any(map(holds_unknown, value)) or any(map(holds_unknown, value.values()))
+    if isinstance(value, _CONTAINERS):
+        return any(map(holds_unknown, value))
+    return value is UNKNOWN
+
+
+class _Ended(Exception):  # noqa: N818 - no error: the way that is walked has come to its end
+    """The program ends, or fails, on the way that is walked."""
+
+
+_ONCE = CostRange(1.0, 1.0, 1.0)
+
+
+@dataclass
+class _Walk:
+    """Walks blocks. ``runs`` is how often the place is reached where it is, ``guards`` the open bodies of ``cf.try``.
+
+    ``way`` is the number of the uncertain way that is walked: an object is known as long as it is only changed on the
+    way on which it was made. ``changed`` are the others, by their address, and kept so that it stays theirs.
+    """
+
+    facts: WalkFacts
+    environment: dict[Value, Any]
+    requests: list[EstimatedRequest] = field(default_factory=list[EstimatedRequest])
+    breaks: list[BreakReached] = field(default_factory=list[BreakReached])
+    runs: CostRange[float] = _ONCE
+    guards: int = 0
+    way: int = 0
+    ways: int = 0
+    made: dict[int, tuple[Any, int]] = field(default_factory=dict[int, tuple[Any, int]])
+    changed: dict[int, Any] = field(default_factory=dict[int, Any])
+
+    def block(self, block: Block) -> tuple[Any, ...]:
+        """Walk a block; gives what its terminator lists. Raises ``_Ended`` where the program ends in it."""
+        for op in block.ops[:-1]:
+            self._run(op)
+        end = block.terminator
+        if isinstance(end, BreakOp):
+            self.breaks.append(BreakReached(end.location, end.cause, self.runs))
+        if isinstance(end, LEAVING):
+            raise _Ended
+        return control_flow.region_results(end, self.environment)
+
+    def _run(self, op: Op) -> None:
+        if self.guards and op.may_raise:  # even a call may: before it is sent
+            self.runs = replace(self.runs, least=0.0)
+        if isinstance(op, RegionOp):
+            results = self._region_op(op)
+        elif isinstance(op, SamplingOp) and op.forced is None:
+            results = self._generate(*self.facts.constraints.defined(op, self.environment))
+        elif isinstance(op, SelectOp):
+            results = self._select(op)
+        elif isinstance(op, HostCallOp):
+            self._touch(op)
+            results = tuple(self._unknown(value.type) for value in op.results)
+        else:
+            results = self._local(op)
+        self.environment.update(zip(op.results, results, strict=True))
+
+    # Values
+
+    def _unknown(self, kind: Type, size: TextSize | None = None) -> Any:
+        texts = self.facts.tokenizer.texts
+        if kind == TEXT:
+            return texts.text(size or TextSize(_LONG // 4, None, None))
+        if kind == CTX:
+            return Context.empty(self.facts.tokenizer).text(self._unknown(TEXT))
+        return UNKNOWN
+
+    def _is_unknown(self, value: Any) -> bool:
+        return holds_unknown(value) or (bool(self.changed) and self._is_changed(value))
+
+    def _is_changed(self, value: Any) -> bool:
+        if id(value) in self.changed:
+            return True
+        if isinstance(value, dict):
+            return any(map(self._is_changed, value.values()))
+        return isinstance(value, list | tuple) and any(map(self._is_changed, value))
+
+    def _touch(self, op: Op) -> None:
+        """Forget what objects hold that an op may change."""
+        for value in op.operands:
+            found = self.environment[value]
+            if not isinstance(found, str | int | float | bool | Context | None):
+                self.changed[id(found)] = found
+
+    def _local(self, op: Op) -> tuple[Any, ...]:
+        """Results of an op that needs no engine."""
+        environment, tokenizer = self.environment, self.facts.tokenizer
+        values = [environment[value] for value in op.operands]
+        is_unknown = any(map(self._is_unknown, values))
+        if isinstance(op, AssumeOp) and is_unknown:
+            return ()
+        if isinstance(op, LocalCallOp):
+            return self._on_object(op, is_unknown=is_unknown)
+        if not isinstance(op, PyCallOp) or not is_unknown:
+            if any(value is UNKNOWN for value in values):
+                return tuple(self._unknown(value.type) for value in op.results)
+            return semantics.evaluate(op, environment, tokenizer, self.facts.constraints)
+        return (self._called(op),)
+
+    def _called(self, op: PyCallOp) -> Any:
+        """Return what a builtin gives for values that are not all known."""
+        positional, _ = semantics.call_arguments(op.arguments, op.keywords, self.environment)
+        kind = op.results[0].type
+        if op.function in {"and", "or"} and kind == BOOL:
+            decides = op.function == "or"
+            return decides if any(value is decides for value in positional) else UNKNOWN
+        if op.function in _KEEPING and len(positional) == 1 and isinstance(positional[0], str):
+            return self._unknown(TEXT, self._size(positional[0]))
+        is_whole = not any(value is UNKNOWN or self._is_changed(value) for value in positional)
+        if is_whole and (op.function in _STRUCTURAL or self._has_known_length(op, positional) or _adds(op, positional)):
+            try:
+                return semantics.evaluate(op, self.environment, self.facts.tokenizer)[0]
+            except Exception:
+                return self._unknown(kind)
+        return self._unknown(kind)
+
+    def _has_known_length(self, op: PyCallOp, values: Sequence[Any]) -> bool:
+        return op.function == "len" and not isinstance(values[0], str)
+
+    def _on_object(self, op: LocalCallOp, *, is_unknown: bool) -> tuple[Any, ...]:
+        """Results of an op that makes or changes an object of the run."""
+        values = [self.environment[value] for value in op.operands]
+        is_made = op.function in _MAKERS
+        here = all(self.made.get(id(value), (None, self.way))[1] == self.way for value in values)
+        moves = is_made or op.function in {"setitem", "getitem"} or _appends(op)
+        owner = values[0] if values else None
+        is_whole = not any(value is UNKNOWN or self._is_changed(value) for value in values)
+        if here and is_whole and (not is_unknown or (moves and (is_made or isinstance(owner, list | dict)))):
+            try:
+                results = semantics.evaluate(op, self.environment, self.facts.tokenizer)
+            except Exception:
+                if not is_unknown:
+                    raise
+            else:
+                for result in results:
+                    self.made.setdefault(id(result), (result, self.way))
+                return results
+        self._touch(op)
+        return tuple(self._unknown(value.type) for value in op.results)
+
+    def _size(self, text: str) -> TextSize:
+        """Return the size of a text."""
+        plain = known(text)
+        tokenizer = self.facts.tokenizer
+        tokens = tokenizer.count(tokenizer.encode(plain)).expected if plain else 0
+        return tokenizer.texts.size(text, tokens)
+
+    # Calls
+
+    def _id(self, op: SamplingOp | SelectOp) -> str:
+        if any(self._is_unknown(self.environment[value]) for value in op.occurrences):
+            return op.id
+        return semantics.runtime_id(op, self.environment)
+
+    def _generate(self, op: SamplingOp, constraints: Constraints) -> tuple[Any, ...]:
+        context: Context = self.environment[op.context]
+        op_id = self._id(op)
+        count = op.n if isinstance(op, SampleOp) else 1
+        answers = [self.facts.recorded(op_id, number) for number in range(count)]
+        recorded = [answer for answer in answers if isinstance(answer, Generation)]
+        texts: list[Any] = []
+        generations: list[Generation] = []
+        for number in range(count):
+            if len(recorded) == count:
+                generation = recorded[number]
+                output, basis = CostRange.exactly(generation.generated_tokens), "recorded"
+                texts.append(constraints.read(op, generation.text))
+            else:
+                output, basis = self._output(op, op_id)
+                generation = self._answer(op, output)
+                texts.append(generation.text if op.value_type == TEXT else UNKNOWN)
+            generations.append(generation)
+            self._request(op, op_id, number, context.prompt, output=output, basis=basis)
+        metas = [UNKNOWN] if op.logprobs is not None else []
+        if isinstance(op, SampleOp):
+            return (texts, *metas)
+        return (context.generated(generations[0]), texts[0], *metas)
+
+    def _request(
+        self,
+        op: SamplingOp | SelectOp,
+        op_id: str,
+        number: int,
+        prompt: tuple[int, ...],
+        *,
+        output: CostRange[int],
+        basis: Basis,
+        tokens: CostRange[int] | None = None,
+    ) -> None:
+        tokens = self.facts.tokenizer.count(prompt) if tokens is None else tokens
+        self.requests.append(EstimatedRequest(op, op_id, number, self.runs, prompt, tokens, output, basis))
+
+    def _output(self, op: SamplingOp, op_id: str) -> tuple[CostRange[int], Basis]:
+        """Return the tokens of one output and why it is expected to have so many."""
+        served = self.facts.info.capabilities
+        symbol = self.facts.constraints.symbols.get(op.constraint or "")
+        shortest, longest = (None, None) if symbol is None else self.facts.lengths(symbol)
+        most = op.max_tokens if longest is None else min(op.max_tokens, longest + 1)
+        least = 0
+        if served.structured == "exact" and served.contexts == "tokens":
+            has_stop = bool(op.stop or op.stop_token_ids)
+            if symbol is None and not op.definition:
+                least = max(op.min_tokens, 1)
+            elif not has_stop:
+                least = shortest or 0
+        least = min(least, most)
+        reasoning = self.facts.reasoning_tokens
+        basis: Basis = "guess"
+        expected = most if most <= _LONG else most // 2
+        measured = self.facts.outputs_of(op.id, op_id)
+        if measured is not None and measured.mean_length is not None:
+            expected, basis, reasoning = round(measured.mean_length), "profile", 0
+        elif op.expected_tokens is not None:
+            expected, basis = op.expected_tokens, "plan"
+        most += self.facts.reasoning_tokens
+        return CostRange(least, min(max(expected + reasoning // 2, least), most), most), basis
+
+    def _answer(self, op: SamplingOp, output: CostRange[int]) -> Generation:
+        """Return an unknown output: the tokens that it leaves in the context, and its text."""
+        tokenizer = self.facts.tokenizer
+        most = output.most
+        assert most is not None, "max_tokens is a bound"
+        ends_early = bool(op.stop or op.stop_token_ids or op.constraint) or isinstance(tokenizer, MessageCounting)
+        kept = tokenizer.texts.token(PromptSpan(0 if ends_early else op.min_tokens, output.expected, most))
+        text = tokenizer.texts.text(TextSize(output.expected, most, most * tokenizer.token_bytes))
+        remainder = ""
+        if op.stop and tokenizer.token_bytes > 1:  # a token that holds the beginning of a stop leaves its own
+            remainder = tokenizer.texts.text(TextSize(0, 1, tokenizer.token_bytes - 1))
+        return Generation((kept,), text + remainder, "eos", remainder)
+
+    def _select(self, op: SelectOp) -> tuple[Any, ...]:
+        context: Context = self.environment[op.context]
+        values = [self.environment[choice] if isinstance(choice, Value) else choice for choice in op.choices]
+        choices: list[str] | None = None
+        if not any(value is UNKNOWN or self._is_changed(value) for value in values):
+            choices = selection.choices_of(op, self.environment)
+        if choices is None:
+            choices = [self._unknown(TEXT)]
+        if selection.is_written(op, self.facts.info):
+            return self._written(op, choices)
+        op_id = self._id(op)
+        info = self.facts.info
+        whole = self.facts.tokenizer.count(context.prompt)
+        prompt, _ = context.choices(choices)
+        starts: list[tuple[tuple[int, ...], CostRange[int]]] = []
+        start = self.facts.tokenizer.count(prompt)
+        if any(token_id < 0 for token_id in self.facts.tokenizer.encode(context.tokens.pending)) or any(
+            map(holds_unknown, choices)
+        ):  # where the choices begin depends on what is not known
+            start = CostRange(min(start.least, whole.least), whole.expected, whole.most)
+        starts.append((prompt, start))
+        if op.method == "unconditional_likelihood_normalized":
+            alone = self.facts.tokenizer.start_ids
+            starts.append((alone, CostRange.exactly(len(alone))))
+        answers = [self.facts.recorded(op_id, number) for number in range(len(starts))]
+        scores = [answer for answer in answers if isinstance(answer, Score)]
+        basis: Basis = "recorded" if len(scores) == len(starts) else "guess"
+        for number, (ids, tokens) in enumerate(starts):
+            self._request(op, op_id, number, ids, output=CostRange.exactly(0), basis=basis, tokens=tokens)
+        if len(scores) == len(starts) and not any(map(holds_unknown, choices)):
+            requests = selection.requests_of(op, context, choices, op_id=op_id, instance=0, info=info)
+            return selection.results_of(op, context, requests, choices, scores)
+        choice = self._either_text(choices)
+        return context.text(choice), choice, UNKNOWN
+
+    def _written(self, op: SelectOp, choices: Sequence[str]) -> tuple[Any, ...]:
+        """Results of a selection that the model writes."""
+        generation, constraints = selection.written_op(op, choices, self.facts.constraints)
+        room = generation.max_tokens + sum(size.most or 0 for each in choices for size in self._sizes(each))
+        results = self._generate(replace(generation, max_tokens=room), constraints)
+        if holds_unknown(results[1]):
+            results = (results[0], self._either_text(choices))
+        return selection.written_results(results, choices)
+
+    def _sizes(self, text: str) -> list[TextSize]:
+        return self.facts.tokenizer.texts.sizes(text)
+
+    # Either of two values
+
+    def _either_text(self, texts: Sequence[str]) -> str:
+        """Return an unknown text which is one of ``texts``."""
+        if len(set(texts)) == 1:
+            return texts[0]
+        sizes = [self._size(text) for text in texts]
+        expected = sum(size.expected for size in sizes) // len(sizes)
+        return self._unknown(
+            TEXT,
+            TextSize(expected, _largest([size.most for size in sizes]), _largest([size.most_bytes for size in sizes])),
+        )
+
+    def _either(self, left: Any, right: Any, kind: Type) -> Any:
+        """Return a value that is one of both."""
+        if left is right or (type(left) in (str, int, float, bool) and type(left) is type(right) and left == right):
+            return left
+        if isinstance(left, Context) and isinstance(right, Context):
+            return self._either_context(left, right)
+        if isinstance(left, str) and isinstance(right, str):
+            return self._either_text([left, right])
+        if isinstance(left, UnknownValue) and isinstance(right, UnknownValue):
+            return UNKNOWN
+        return self._unknown(kind)
+
+    def _either_context(self, left: Context, right: Context) -> Context:
+        """Return a context that is one of both: what they begin with, and as many tokens more as either has."""
+        first, second = left.prompt, right.prompt
+        shared = 0
+        while shared < min(len(first), len(second)) and first[shared] == second[shared]:
+            shared += 1
+        count = self.facts.tokenizer.count
+        one, other, begun = count(first), count(second), count(first[:shared])
+        slack = 0 if _turns(left) == _turns(right) else _TURN_SLACK
+        most = _largest([one.most, other.most])
+        # The beginning has a range of its own, which the rest may make up for.
+        above = None if most is None else most - begun.least + slack
+        below = min(one.least, other.least) - (begun.least if begun.most is None else begun.most) - slack
+        middle = (one.expected + other.expected) // 2 - begun.expected
+        token = self.facts.tokenizer.texts.token(PromptSpan(below, middle, above))
+        longer = left if len(left.messages) >= len(right.messages) else right
+        text = self._either_text([known_text(left), known_text(right)])
+        joined = longer.generated(Generation((token,), text, "eos"))
+        assert joined.synced is not None, "a generation settles the text before it"
+        settled = replace(joined.synced.tokens, settled=(*first[:shared], token))
+        return replace(joined, synced=replace(joined.synced, tokens=settled))
+
+    # Regions
+
+    def _region_op(self, op: RegionOp) -> tuple[Any, ...]:
+        if isinstance(op, CondOp):
+            return self._cond(op)
+        if isinstance(op, LoopOp):
+            return self._loop(op)
+        if isinstance(op, TryOp):
+            return self._try(op)
+        assert isinstance(op, MapOp | RaceOp), "all other ops with regions"
+        return self._elements(op)
+
+    def _enter(self, block: Block, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        self.environment.update(zip(block.parameters, arguments, strict=True))
+        return self.block(block)
+
+    def _on_a_way(self, block: Block, arguments: Sequence[Any], runs: CostRange[float]) -> tuple[Any, ...] | None:
+        """Walk a region that may not run, or run several times; None where the program ends in it."""
+        before, self.runs = self.way, runs
+        self.ways += 1
+        self.way = self.ways
+        try:
+            return self._enter(block, arguments)
+        except (_Ended, control_flow.ProgramLeft):
+            return None
+        except RecursionError:
+            raise
+        except Exception:
+            return None
+        finally:
+            self.way = before
+
+    def _cond(self, op: CondOp) -> tuple[Any, ...]:
+        if not self._is_unknown(self.environment[op.flag]):
+            return self._enter(control_flow.chosen_region(op, self.environment), ())
+        found = None if self.facts.profile is None else self.facts.profile.branches.get(op.id or "")
+        share = op.probability if found is None else found.probability
+        share = 0.5 if share is None else share
+        before = self.runs
+        left = self._on_a_way(op.then, (), _part(before, share))
+        left_runs = self.runs
+        right = self._on_a_way(op.otherwise, (), _part(before, 1 - share))
+        right_runs = self.runs
+        if left is None and right is None:
+            raise _Ended
+        if left is None or right is None:
+            self.runs = right_runs if left is None else left_runs
+            return right if left is None else left  # type: ignore[return-value]
+        both = left_runs.expected + right_runs.expected
+        may_end = op.leaves or (self.guards and op.inner_may_raise)
+        self.runs = CostRange(0.0, min(both, before.expected), before.most) if may_end else before
+        return tuple(
+            self._either(one, other, value.type) for one, other, value in zip(left, right, op.results, strict=True)
+        )
+
+    def _loop(self, op: LoopOp) -> tuple[Any, ...]:
+        found = None if self.facts.profile is None else self.facts.profile.repeats.get(op.id or "")
+        mean = op.expected_rounds if found is None or found.mean is None else found.mean
+        mean = 1.0 if mean is None else mean
+        before, values = self.runs, control_flow.given(op.initial, self.environment)
+        is_known, rounds, passed = True, 0, 0.0
+        left: tuple[Any, ...] | None = None
+
+        def leave(exits: Sequence[Any]) -> tuple[Any, ...]:
+            if left is None:
+                return tuple(exits)
+            kinds = [value.type for value in op.results]
+            return tuple(self._either(one, other, kind) for one, other, kind in zip(left, exits, kinds, strict=True))
+
+        while True:
+            ended = (
+                self._on_a_way(op.condition, values, self.runs) if not is_known else self._enter(op.condition, values)
+            )
+            if ended is None:
+                break
+            flag, *exits = ended
+            if not self._is_unknown(flag):
+                if not flag:
+                    left, passed = leave(exits), passed + self.runs.expected
+                    break
+            else:
+                is_known = False
+                left = leave(exits)
+                runs = min(self.runs.expected, before.expected * min(1.0, max(0.0, mean - rounds)))
+                passed += self.runs.expected - runs
+                self.runs = CostRange(0.0, runs, self.runs.most)
+            if op.limit is not None and rounds >= op.limit:
+                if is_known:
+                    control_flow.check_round(op, rounds)
+                break
+            is_known = is_known and self.runs.least == before.least
+            if not is_known and rounds >= max(MOST_ROUNDS, math.ceil(mean)):
+                return self._without_end(op, exits, leave, before, passed)
+            following = self._on_a_way(op.body, exits, self.runs) if not is_known else self._enter(op.body, exits)
+            if following is None:
+                break
+            values = following
+            rounds += 1
+        if left is None:
+            raise _Ended
+        self.runs = before if is_known else self._after(op, before, passed)
+        return left
+
+    def _after(self, op: LoopOp, before: CostRange[float], passed: float) -> CostRange[float]:
+        """Return how often the place after a loop is reached that may end the program."""
+        ends = op.leaves or op.limit is not None or (self.guards and op.may_raise)
+        return CostRange(0.0, min(passed, before.expected), before.most) if ends else before
+
+    def _without_end(
+        self,
+        op: LoopOp,
+        exits: Sequence[Any],
+        leave: Callable[[Sequence[Any]], tuple[Any, ...]],
+        before: CostRange[float],
+        passed: float,
+    ) -> tuple[Any, ...]:
+        """Walk a round that stands for all that may follow: none is expected, and nothing bounds them."""
+        self.runs = CostRange(0.0, 0.0, None)
+        values = self._on_a_way(op.body, [self._endless(value) for value in exits], self.runs)
+        if values is not None:
+            self._on_a_way(op.condition, values, CostRange(0.0, 0.0, None))
+        self.runs = self._after(op, before, max(passed, before.expected if not op.leaves else 0.0))
+        return leave([self._endless(value) for value in exits])
+
+    def _endless(self, value: Any) -> Any:
+        """Return what a value may have become after any number of rounds."""
+        if isinstance(value, Context):
+            token = self.facts.tokenizer.texts.token(PromptSpan(0, 0, None))
+            return value.generated(Generation((token,), self._unknown(TEXT, TextSize(0, None, None)), "eos"))
+        if isinstance(value, str):
+            return self._unknown(TEXT, replace(self._size(value), most=None, most_bytes=None))
+        return UNKNOWN
+
+    def _try(self, op: TryOp) -> tuple[Any, ...]:
+        before, requests = self.runs, len(self.requests)
+        self.guards += 1
+        try:
+            yielded: tuple[Any, ...] | None = self._enter(op.body, ())
+        except _Ended:
+            yielded = None
+        except Exception as error:
+            if not control_flow.catches(op, error):
+                raise
+            if len(self.requests) == requests and self.runs == before:
+                self.runs = before
+                return control_flow.caught_results(op, error, self.environment)
+            yielded = None
+        finally:
+            self.guards -= 1
+        after, self.runs = self.runs, before
+        fallback = control_flow.given(op.fallback, self.environment)
+        if yielded is not None and (after == before or not op.inner_may_raise):
+            return control_flow.yielded_results(yielded)
+        kinds = [value.type for value in op.results[2:]]
+        either = (
+            [self._unknown(kind) for kind in kinds]
+            if yielded is None
+            else [self._either(one, other, kind) for one, other, kind in zip(yielded, fallback, kinds, strict=True)]
+        )
+        return (UNKNOWN, UNKNOWN, *either)
+
+    def _elements(self, op: MapOp | RaceOp) -> tuple[Any, ...]:
+        lists = [self.environment[value] for value in op.lists]
+        before = self.runs
+        if any(value is UNKNOWN or self._is_changed(value) for value in lists):
+            found = None if self.facts.profile is None else self.facts.profile.repeats.get(op.id or "")
+            mean = 1.0 if found is None or found.mean is None else found.mean
+            arguments = [self._unknown(value.type) for value in op.body.parameters]
+            self._on_a_way(op.body, arguments, CostRange(0.0, before.expected * mean, None))
+            self.runs = before
+            return tuple(self._unknown(value.type) for value in op.results)
+        rows = control_flow.elements(op, self.environment)
+        if isinstance(op, MapOp):
+            return control_flow.map_results(op, [self._enter(op.body, row) for row in rows])
+        yielded: list[Any] | None = None
+        for number, row in enumerate(rows):
+            runs = before if number == 0 else replace(before, least=0.0)
+            found_here = self._on_a_way(op.body, row, runs)
+            kinds = [value.type for value in op.results]
+            here = [self._unknown(kind) for kind in kinds] if found_here is None else list(found_here)
+            yielded = (
+                here
+                if yielded is None
+                else [self._either(one, other, kind) for one, other, kind in zip(yielded, here, kinds, strict=True)]
+            )
+        self.runs = before
+        assert yielded is not None, "a race has elements"
+        return tuple(yielded)
+
+
+def known_text(context: Context) -> str:
+    """Return the text of the open turn of a context, or of a raw completion."""
+    return "".join(part if isinstance(part, str) else part.text for part in context.parts)
+
+
+def _turns(context: Context) -> tuple[int, str | None]:
+    return len(context.messages), context.role
+
+
+def _part(runs: CostRange[float], share: float) -> CostRange[float]:
+    return CostRange(0.0, runs.expected * share, runs.most)
+
+
+def _largest(figures: Sequence[int | None]) -> int | None:
+    found = [figure for figure in figures if figure is not None]
+    return max(found) if len(found) == len(figures) else None
+
+
+def _adds(op: PyCallOp, values: Sequence[Any]) -> bool:
+    """Return True if two texts or two lists are put together."""
+    return op.function in {"add", "iadd"} and (
+        all(isinstance(value, str) for value in values) or all(isinstance(value, list) for value in values)
+    )
+
+
+def _appends(op: LocalCallOp) -> bool:
+    return op.function == "method" and op.arguments[:1] in (("append",), ("extend",), ("appendleft",))

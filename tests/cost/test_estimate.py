@@ -1,0 +1,171 @@
+"""Estimates of programs: sums of ranges, dollars of single requests, what is unknown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmc.cost.caching import CacheRule, SharedPrefixes, rule_of
+from lmc.cost.estimate import Estimate, Figures, dollars_of, estimate_rows
+from lmc.cost.prices import Price, Rate, Unpriced
+from lmc.cost.ranges import CostRange
+from lmc.cost.texts import counting
+from lmc.cost.walk import RowRequests, WalkFacts, walk_row
+from lmc.ir.engine.protocol import EngineInfo
+from lmc.ir.engine.target import Target
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.usage import Usage
+from tests.flow_strategies import flow_programs
+from tests.program_strategies import Program
+
+_INFO = EngineInfo("toy", 1 << 20)
+_PRICE = Price(
+    "m",
+    "test",
+    Rate(Decimal(3), ((200, Decimal(6)),)),
+    Rate(Decimal(15)),
+    Rate(Decimal("0.3")),
+    Rate(Decimal("3.75"), ((200, Decimal("7.5")),)),
+)
+
+
+def _estimate(program: Program, rows: int, price: Price | Unpriced, rule: CacheRule) -> Estimate:
+    facts = WalkFacts(counting(toy_tokenizer()), _INFO, program.constraints)
+    walked = [(program.module, walk_row(program.module, program.inputs, facts)) for _ in range(rows)]
+    return estimate_rows(walked, price, SharedPrefixes(rule, facts.tokenizer))
+
+
+def _ranges(figures: Figures) -> list[tuple[Fraction, Fraction, Fraction | None]]:
+    assert figures.dollars is not None
+    return [
+        (Fraction(each.least), Fraction(each.expected), None if each.most is None else Fraction(each.most))
+        for each in (figures.calls, figures.prompt, figures.cached, figures.output, figures.dollars)
+    ]
+
+
+@settings(max_examples=40)
+@given(flow_programs(), st.sampled_from([CacheRule(0), CacheRule(1), CacheRule(16, 16)]))
+def test_measured_tokens_and_dollars_lie_inside(program: Program, rule: CacheRule) -> None:
+    outcome = interpret(
+        program.module, program.inputs, ToyEngine(), hosts=program.hosts, constraints=program.constraints
+    )
+    total = _estimate(program, 1, _PRICE, rule).total
+    usage = outcome.usage
+    assert usage.calls in total.calls
+    assert usage.prompt_tokens in total.prompt
+    assert usage.cached_tokens in total.cached
+    assert usage.generated_tokens in total.output
+    assert total.dollars is not None
+    # Each request has at least the rate of the lowest tier, and at most that of the highest.
+    lowest = Decimal(usage.prompt_tokens * 3 + usage.generated_tokens * 15) / 10**6
+    assert total.dollars.most is None or total.dollars.most >= lowest
+
+
+@settings(max_examples=40)
+@given(flow_programs(), st.integers(0, 3))
+def test_rows_that_share_nothing_add_up(program: Program, rows: int) -> None:
+    once = _estimate(program, 1, _PRICE, CacheRule(0)).total
+    several = _estimate(program, rows, _PRICE, CacheRule(0)).total
+    for one, of_all in zip(_ranges(once), _ranges(several), strict=True):
+        least, expected, most = one
+        assert of_all[0] == least * rows
+        assert abs(of_all[1] - expected * rows) < Fraction(1, 10**6)
+        assert of_all[2] == (None if most is None and rows else (most or 0) * rows)
+
+
+_tokens = st.integers(0, 500)
+_rates = st.decimals(0, 100, places=2)
+
+
+@st.composite
+def _figures(draw: st.DrawFn) -> CostRange[int]:
+    least, expected, most = sorted(draw(st.tuples(_tokens, _tokens, _tokens)))
+    return CostRange(least, expected, draw(st.sampled_from([most, None])))
+
+
+def _longer(figure: CostRange[int], more: int) -> CostRange[int]:
+    return figure.map(lambda tokens: tokens + more)
+
+
+def _never_less(one: CostRange[Decimal], other: CostRange[Decimal]) -> bool:
+    most = other.most is None or (one.most is not None and one.most <= other.most)
+    return one.least <= other.least and one.expected <= other.expected and most
+
+
+@given(_figures(), _figures(), st.integers(0, 300), st.sampled_from(["prompt", "output"]))
+def test_longer_texts_never_cost_less(prompt: CostRange[int], output: CostRange[int], more: int, which: str) -> None:
+    nothing = CostRange.exactly(0)
+    before = dollars_of(_PRICE, prompt, nothing, output)
+    longer = _longer(prompt, more) if which == "prompt" else prompt
+    after = dollars_of(_PRICE, longer, nothing, _longer(output, more) if which == "output" else output)
+    assert before is not None
+    assert after is not None
+    assert _never_less(before, after)
+
+
+@given(_figures(), _figures(), _rates, _rates)
+def test_higher_prices_never_cost_less(
+    prompt: CostRange[int], output: CostRange[int], rate: Decimal, more: Decimal
+) -> None:
+    cached = CostRange(0, prompt.expected // 2, prompt.most)
+    low = Price("m", "test", Rate(rate), Rate(rate), Rate(rate / 10), Rate(rate))
+    high = replace(low, input=Rate(rate + more), output=Rate(rate + more))
+    before, after = (dollars_of(price, prompt, cached, output) for price in (low, high))
+    assert before is not None
+    assert after is not None
+    assert _never_less(before, after)
+
+
+@given(_figures(), _figures(), st.data())
+def test_the_dollars_of_a_request_lie_in_its_range(
+    prompt: CostRange[int], output: CostRange[int], data: st.DataObject
+) -> None:
+    tokens = data.draw(st.integers(prompt.least, prompt.most or prompt.expected + 500))
+    generated = data.draw(st.integers(output.least, output.most or output.expected + 500))
+    cached = data.draw(st.integers(0, tokens))
+    written = data.draw(st.integers(0, tokens - cached))
+    found = dollars_of(_PRICE, prompt, CostRange(0, prompt.expected // 2, prompt.most), output)
+    assert found is not None
+    cost = _PRICE.cost(Usage(tokens, cached, generated, 1, written))
+    assert cost is not None
+    assert cost in found
+
+
+def test_a_model_without_a_price_has_no_dollars() -> None:
+    row = RowRequests((), (), ValueError("no"))
+    found = estimate_rows([], Unpriced("m", "why"), SharedPrefixes(CacheRule(0), counting(toy_tokenizer())))
+    assert found.total.dollars == CostRange.exactly(Decimal(0)), "no request costs nothing"
+    assert found.is_whole
+    assert row.error is not None
+
+
+@settings(max_examples=20)
+@given(flow_programs())
+def test_requests_without_a_price_have_no_dollars(program: Program) -> None:
+    found = _estimate(program, 1, Unpriced("m", "why"), CacheRule(0))
+    assert all(call.figures.dollars is None for call in found.calls)
+    assert (found.total.dollars is None) == bool(found.calls)
+    assert sum((each.calls.expected for each in found.by_line().values()), 0.0) == found.total.calls.expected
+
+
+def test_prefixes_are_found_by_the_rule_of_the_target() -> None:
+    tokenizer = counting(toy_tokenizer())
+    prompt, other = tuple(range(1, 2001)), (*range(1, 1501), *[7] * 500)
+    length = CostRange.exactly(2000)
+
+    def cached(target: Target) -> list[CostRange[int]]:
+        prefixes = SharedPrefixes(rule_of(target), tokenizer)
+        return [prefixes.cached(each, length) for each in (prompt, other, prompt)]
+
+    assert cached(Target("openai", "m")) == [
+        CostRange(0, 0, 1920),
+        CostRange(0, 1408, 1920),
+        CostRange(0, 1920, 1920),
+    ]
+    assert cached(Target("builtin"))[1:] == [CostRange(0, 1488, 2000), CostRange(0, 2000, 2000)]
+    assert cached(Target("anthropic", "m")) == [CostRange.exactly(0)] * 3

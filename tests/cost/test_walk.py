@@ -1,0 +1,191 @@
+"""The requests of rows that are found without a model: what a run measures lies in their ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import given, settings
+
+from lmc.cost.ranges import CostRange
+from lmc.cost.texts import counting
+from lmc.cost.walk import RowRequests, WalkFacts, walk_row
+from lmc.ir.builder import Builder
+from lmc.ir.core import Value
+from lmc.ir.dialects.core_ops import ContextOp, ExtendOp, GenOp, HostCallOp, ReturnOp
+from lmc.ir.dialects.region_ops import ConditionOp, LoopOp, YieldOp
+from lmc.ir.engine.capabilities import Capabilities
+from lmc.ir.engine.protocol import EngineInfo, Generation, Handle, OnDelta, Request, Score, ScoreRequest
+from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
+from lmc.ir.ids import matching
+from lmc.ir.module import Function, Module
+from lmc.ir.profile import Profile
+from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.tokens.messages import message_tokenizer
+from lmc.ir.types import BOOL, CTX, TEXT
+from lmc.ir.usage import Usage
+from tests.flow_strategies import flow_programs
+from tests.program_strategies import Program, programs
+
+_INFO = EngineInfo("toy", 1 << 20)
+
+
+def _walked(
+    module: Module, inputs: Mapping[str, Any], constraints: Constraints, profile: Profile | None
+) -> RowRequests:
+    facts = WalkFacts(counting(toy_tokenizer()), _INFO, constraints, profile=profile)
+    return walk_row(module, inputs, facts)
+
+
+def _expect_inside(walked: RowRequests, profile: Profile) -> None:
+    zero = CostRange[float].exactly(0.0)
+    found: dict[str, list[CostRange[float]]] = {}
+    for request in walked.requests:
+        sums = found.setdefault(request.op.id, [zero, zero, zero])
+        runs = request.runs
+        for place, each in enumerate((runs, runs * _floats(request.tokens), runs * _floats(request.output))):
+            sums[place] += each
+    measured = dict(profile.ops)
+    for template, (calls, prompts, outputs) in found.items():
+        ids = [op_id for op_id in measured if matching(template).fullmatch(op_id)]
+        usage = sum((measured.pop(op_id).usage for op_id in ids), Usage())
+        assert usage.calls in calls, (template, usage, calls)
+        assert usage.prompt_tokens in prompts, (template, usage, prompts)
+        assert usage.generated_tokens in outputs, (template, usage, outputs)
+    assert not measured, "an op made requests that were not foreseen"
+
+
+def _floats(figure: CostRange[int]) -> CostRange[float]:
+    return figure.map(float)
+
+
+def _check(program: Program) -> None:
+    outcome = interpret(
+        program.module, program.inputs, ToyEngine(), hosts=program.hosts, constraints=program.constraints
+    )
+    for profile in (None, outcome.profile):
+        walked = _walked(program.module, program.inputs, program.constraints, profile)
+        assert walked.error is None
+        if outcome.broken_at is None or not walked.breaks:
+            assert outcome.broken_at is None
+        _expect_inside(walked, outcome.profile)
+
+
+class _Recorder(ToyEngine):
+    """A toy that keeps its answers by op id and number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: dict[tuple[str, int], Generation | Score] = {}
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        handle = super().submit(request, on_delta)
+        if handle.future.exception() is None:
+            self.answers[request.op_id, request.number] = handle.future.result()
+        return handle
+
+    def score(self, request: ScoreRequest) -> Handle[Score]:
+        handle = super().score(request)
+        self.answers[request.op_id, request.number] = handle.future.result()
+        return handle
+
+    def answer(self, op_id: str, number: int) -> Generation | Score | None:
+        return self.answers.get((op_id, number))
+
+
+@settings(max_examples=30)
+@given(programs())
+def test_with_recorded_answers_what_no_host_decides_is_exact(program: Program) -> None:
+    engine = _Recorder()
+    outcome = interpret(program.module, program.inputs, engine, hosts=program.hosts, constraints=program.constraints)
+    facts = WalkFacts(counting(toy_tokenizer()), _INFO, program.constraints, recorded=engine.answer)
+    walked = walk_row(program.module, program.inputs, facts)
+    assert walked.error is None
+    _expect_inside(walked, outcome.profile)
+    if not any(isinstance(op, HostCallOp) for op in program.module.main.body.ops):
+        assert all(request.tokens.is_exact and request.output.is_exact for request in walked.requests)
+
+
+_ESSAY = Value("essay", TEXT)
+
+
+def _chain() -> Module:
+    """A generation after the essay, then one that goes on from it with more text."""
+    build = Builder((_ESSAY,))
+    (empty,) = build.emit(ContextOp, [CTX])
+    (asked,) = build.emit(ExtendOp, [CTX], context=empty, role="user", text=("Essay: ", _ESSAY))
+    first, answer = build.emit(GenOp, [CTX, TEXT], context=asked, id="first", max_tokens=40)
+    (more,) = build.emit(ExtendOp, [CTX], context=first, role="user", text=("Why?",))
+    last, _ = build.emit(GenOp, [CTX, TEXT], context=more, id="second", max_tokens=8)
+    (other,) = build.emit(ExtendOp, [CTX], context=empty, role="user", text=("Judge: ", answer))
+    build.emit(GenOp, [CTX, TEXT], context=other, id="third", max_tokens=8)
+    build.emit(ReturnOp, context=last)
+    return Module("chain", (Function("chain", build.block()),))
+
+
+def test_the_first_prompt_is_exact_and_later_ones_have_the_output_as_their_range() -> None:
+    first, second, third = _walked(_chain(), {"essay": "a b c"}, Constraints(), None).requests
+    assert first.tokens.is_exact
+    assert first.output == CostRange(1, 40, 40)
+    assert second.tokens.most is not None
+    assert second.tokens.most - second.tokens.least == 40
+    assert second.prompt[: len(first.prompt)] == first.prompt
+    assert third.tokens.most is not None
+    assert third.tokens.least < first.tokens.least + 1 < third.tokens.expected <= third.tokens.most
+
+
+def test_targets_that_hide_their_tokens_have_at_most_one_for_each_byte() -> None:
+    info = EngineInfo("openai:m", 1 << 20, capabilities=Capabilities(contexts="messages", scores=False))
+    facts = WalkFacts(counting(message_tokenizer()), info, reasoning_tokens=100)
+    first, *_ = walk_row(_chain(), {"essay": "é" * 1000}, facts).requests
+    assert first.tokens.most is not None
+    assert 2000 < first.tokens.most < 2100
+    assert first.tokens.least < 500 <= first.tokens.expected <= 2000
+    assert first.output == CostRange(0, 90, 140)
+
+
+def _loop(limit: int | None) -> Module:
+    """Ask for another round until a host function says that it is enough."""
+    build = Builder(())
+    (start,) = build.emit(ContextOp, [CTX])
+    (start,) = build.emit(ExtendOp, [CTX], context=start, text=("a b",))
+    taken = Value("taken", CTX)
+    test = build.nested((taken,))
+    (goes_on,) = test.emit(HostCallOp, [BOOL], host="more", id="more")
+    test.emit(ConditionOp, flag=goes_on, values=(taken,))
+    begun = Value("begun", CTX)
+    body = build.nested((begun,))
+    grown, _ = body.emit(GenOp, [CTX, TEXT], context=begun, id="turn", max_tokens=4)
+    body.emit(YieldOp, values=(grown,))
+    (end,) = build.emit(LoopOp, [CTX], initial=(start,), limit=limit, condition=test.block(), body=body.block())
+    build.emit(ReturnOp, context=end)
+    return Module("loop", (Function("loop", build.block()),))
+
+
+def test_a_loop_without_a_limit_has_no_bound() -> None:
+    walked = _walked(_loop(None), {}, Constraints(), None)
+    calls = [request.runs for request in walked.requests]
+    assert calls[0] == CostRange(0.0, 1.0, 1.0)
+    assert calls[-1].most is None
+    assert sum(runs.expected for runs in calls) == 1.0
+
+
+def test_a_loop_with_a_limit_has_its_rounds() -> None:
+    profile = Profile("loop", repeats={})
+    walked = _walked(_loop(3), {}, Constraints(), profile)
+    assert [request.runs.most for request in walked.requests] == [1.0, 1.0, 1.0]
+    lengths = [request.tokens.most for request in walked.requests]
+    assert lengths == [3, 7, 11]
+
+
+@settings(max_examples=60)
+@given(programs())
+def test_what_a_run_measures_lies_inside(program: Program) -> None:
+    _check(program)
+
+
+@settings(max_examples=60)
+@given(flow_programs())
+def test_what_a_run_with_control_flow_measures_lies_inside(program: Program) -> None:
+    _check(program)
