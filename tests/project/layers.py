@@ -77,7 +77,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "lmc.report": ("analysis", "forms"),
     "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands"),
     "lmc.cli": ("results", "commands"),
-    "lmc.runtime": ("hints", "kernels", "local", "remote", "journal", "server"),
+    "lmc.runtime": ("hints", "kernels", "local", "remote", "journal", "budget", "server"),
     "lmc.runtime.kernels": ("native",),
     "lmc.runtime.local": ("modules", "sampling"),
 }

@@ -10,7 +10,7 @@ from lmc.driver.targets.defaults import price_book
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError
-from lmc.runtime.budgeted import SPENT, BudgetedEngine, PricedTarget, RunBudget
+from lmc.runtime.budget.budgeted import SPENT, BudgetedEngine, PricedTarget, RunBudget
 from lmc.runtime.journal.journal import RunJournal
 
 
