@@ -34,7 +34,6 @@ from typing import Any
 from lmc.driver.targets.openmp import SLEEPING_THREADS
 
 os.environ |= SLEEPING_THREADS  # before torch loads
-os.environ["VLLM_SERVER_DEV_MODE"] = "1"  # it can empty its cache then
 
 import httpx2
 
@@ -44,7 +43,7 @@ from benchmarks.peers.shapes import ALL_SHAPES, Row, words
 from benchmarks.programs import PROGRAMS
 from benchmarks.results import machine, processor, table, write_section
 from benchmarks.runners import versions
-from benchmarks.servers import BLOCK, CAPABILITIES, distinct_tokens
+from benchmarks.servers import BLOCK, CAPABILITIES, computed_tokens, distinct_tokens, empty_cache
 from benchmarks.serving import vllm_serving
 from benchmarks.workloads import make_small_model
 from lmc.ir.wording import with_count
@@ -183,22 +182,15 @@ def vllm(program: str) -> Generator[Place]:
     folder = make_small_model(FOLDER / "agents")
     pages = str(POOL // BLOCK)
     with vllm_serving(os.environ["LMC_BENCH_VLLM"], folder, DTYPE, "--num-gpu-blocks-override", pages) as (endpoint, _):
-
-        def computed() -> float:
-            text = httpx2.get(f"{endpoint.url}/metrics").raise_for_status().text
-            found = {
-                name: sum(map(float, re.findall(rf"^vllm:{name}_total\{{[^}}]*\}} (\S+)$", text, re.M)))
-                for name in ("prompt_tokens", "generation_tokens", "prefix_cache_hits")
-            }
-            return found["prompt_tokens"] + found["generation_tokens"] - found["prefix_cache_hits"]
-
         target = lmc.remote(
             f"server:{endpoint.url}#{endpoint.model}",
             tokenizer=str(folder),
             capabilities=CAPABILITIES,
         )
         yield Place(
-            target, computed, lambda: httpx2.post(f"{endpoint.url}/reset_prefix_cache", timeout=60).raise_for_status()
+            target,
+            lambda: computed_tokens(endpoint.url),
+            lambda: empty_cache("vllm", endpoint.url),
         )
 
 

@@ -4,15 +4,17 @@ python benchmarks/servers.py [--write] [--server vllm] [--workload react] [--tig
 
 The programs of `programs.py` on the 124.6M random model of `workloads.py`, greedy. Both sides send token ids and ask
 for equally many tokens. By hand, each row is a coroutine that awaits the calls of each step together, and all rows run
-at once, under a bound of 64 requests: as many as lmc has. Sides take turns; each repeat has new rows. Answers must be
+at once, under a bound of 64 requests: as many as lmc has. Sides take turns, each from an empty cache. Answers must be
 equal. Servers: `lmc serve`, and vLLM's where `LMC_BENCH_VLLM` names its interpreter (README.md), with prefix caching.
-`--tight` gives the server a KV pool for a quarter of the distinct tokens of a batch.
+`--tight` gives the server a KV pool for a quarter of the distinct tokens of a batch. `computed` are the tokens that the
+server computed, by its own count.
 """
 
 import argparse
 import asyncio
 import os
 import random
+import re
 import shlex
 import statistics
 import sys
@@ -25,7 +27,9 @@ from typing import Any
 from lmc.driver.targets.openmp import SLEEPING_THREADS
 
 os.environ |= SLEEPING_THREADS  # before torch loads
+os.environ["VLLM_SERVER_DEV_MODE"] = "1"  # it can empty its cache then
 
+import httpx2
 import openai
 
 import lmc
@@ -54,9 +58,27 @@ def started(server: str, tokens: int) -> Generator[tuple[str, str]]:
             yield found.url, found.model
         return
     interpreter = os.environ["LMC_BENCH_VLLM"]
-    pages = max(-(-tokens // BLOCK), 2)
-    with vllm_serving(interpreter, folder, DTYPE, "--num-gpu-blocks-override", str(pages)) as (endpoint, _):
+    pages = max(-(-tokens // BLOCK), 1)
+    # One page more: vLLM keeps one empty.
+    sizes = ("--num-gpu-blocks-override", str(pages + 1), "--max-model-len", str(min(pages * BLOCK, 4096)))
+    with vllm_serving(interpreter, folder, DTYPE, *sizes) as (endpoint, _):
         yield endpoint.url, endpoint.model
+
+
+def computed_tokens(url: str) -> float:
+    """Return the tokens that a server has computed so far, by its own count: lmc's or vLLM's."""
+    text = httpx2.get(f"{url}/metrics").raise_for_status().text
+
+    def total(name: str) -> float:
+        return sum(map(float, re.findall(rf"^(?:lmc|vllm):{name}_total(?:\{{[^}}]*\}})? (\S+)$", text, re.M)))
+
+    return total("prompt_tokens") + total("generation_tokens") - total("prefix_cache_hits")
+
+
+def empty_cache(server: str, url: str) -> None:
+    """Have a server forget all prompts."""
+    path = "flush_cache" if server == "lmc serve" else "reset_prefix_cache"
+    httpx2.post(f"{url}/{path}", timeout=60).raise_for_status()
 
 
 def by_lmc(url: str, model: str, workload: str) -> Callable[[Sequence[Row]], list[list[str]]]:
@@ -128,30 +150,43 @@ def distinct_tokens(workload: str, rows: list[Row]) -> int:
     return len(seen)
 
 
+def rows_of(workload: str, seed: str, count: int) -> list[Row]:
+    """Return rows in random order, as data come."""
+    rng = random.Random(f"servers/{workload}/{seed}")
+    rows = SHAPES[workload].rows(rng, count)
+    rng.shuffle(rows)
+    return rows
+
+
 def measure(server: str, workload: str, repeats: int, *, tight: bool) -> list[str]:
     """Return a row of the table: seconds of both sides, and how much faster lmc is."""
     shape = SHAPES[workload]
-    batches = [shape.rows(random.Random(f"servers/{workload}/{repeat}"), shape.instances) for repeat in range(repeats)]
+    batches = [rows_of(workload, str(repeat), shape.instances) for repeat in range(repeats)]
     tokens = distinct_tokens(workload, batches[0]) // 4 if tight else POOL
     with started(server, tokens) as (url, model):
         sides = {"lmc": by_lmc(url, model, workload), "by hand": by_hand(url, model, workload)}
         seconds: dict[str, list[float]] = {side: [] for side in sides}
-        warm = shape.rows(random.Random(f"servers/{workload}/warm"), 1)
+        computed: dict[str, list[float]] = {side: [] for side in sides}
+        warm = rows_of(workload, "warm", 1)
         for run in sides.values():
             run(warm)
         equal = calls = 0
         for number, rows in enumerate(batches):
             answers: dict[str, list[list[str]]] = {}
             for side in sorted(sides, reverse=bool(number % 2)):
-                begun = time.perf_counter()
+                empty_cache(server, url)
+                before, begun = computed_tokens(url), time.perf_counter()
                 answers[side] = sides[side](rows)
                 seconds[side].append(time.perf_counter() - begun)
-                print(f"{server}, {workload}: {seconds[side][-1]:.1f} s {side}", file=sys.stderr)
+                computed[side].append(computed_tokens(url) - before)
+                took = f"{seconds[side][-1]:.1f} s, {computed[side][-1]:,.0f} tokens"
+                print(f"{server}, {workload}: {took} {side}", file=sys.stderr)
             pairs = [*zip(*(chain(*found) for found in answers.values()), strict=True)]
             equal += sum(one == other for one, other in pairs)
             calls += len(pairs)
     ratio = statistics.median(hand / own for own, hand in zip(seconds["lmc"], seconds["by hand"], strict=True))
     cells = [f"{statistics.median(seconds[side]):.2f}" for side in ("lmc", "by hand")]
+    cells += [f"{statistics.median(computed[side]):,.0f}" for side in ("lmc", "by hand")]
     return [server, workload, f"{tokens:,}", str(calls), *cells, f"{ratio:.2f}", f"{equal} of {calls}"]
 
 
@@ -176,7 +211,8 @@ def main() -> None:
         for workload in options.workload or SHAPES
     ]
     text = f"{machine()}, {processor()}; {versions(['lmc'])}. Medians of {options.repeats}, ratios within a repeat.\n\n"
-    head = ["server", "workload", "pool", "calls", "lmc s", "by hand s", "by hand / lmc", "equal answers"]
+    head = ["server", "workload", "pool", "calls", "lmc s", "by hand s", "lmc computed", "by hand computed"]
+    head += ["by hand / lmc", "equal answers"]
     text += table(head, rows) + "\n"
     print(text)
     if options.write:
