@@ -102,7 +102,7 @@ class Estimator:
     _bases: dict[str, set[Basis]] = field(default_factory=dict[str, set[Basis]])
     _breaks: dict[Location | None, BreakReached] = field(default_factory=dict[Location | None, BreakReached])
     _failed: list[tuple[int, Exception]] = field(default_factory=list[tuple[int, Exception]])
-    _critical_path: int = 0
+    _paths: dict[Module, int] = field(default_factory=dict[Module, int])
 
     def add(self, module: Module, row: RowRequests) -> None:
         """Add a row, which ``module`` runs."""
@@ -118,7 +118,8 @@ class Estimator:
             first, figures = self._figures.get(op_id, (request, Figures()))
             self._figures[op_id] = (first, figures + self._of(request))
             self._bases.setdefault(op_id, set()).add(request.basis)
-        self._critical_path = max(self._critical_path, calls_in_a_row(module))
+        if module not in self._paths:
+            self._paths[module] = calls_in_a_row(module)
 
     def estimate(self) -> Estimate:
         """Return the sums of all rows."""
@@ -127,7 +128,8 @@ class Estimator:
             for op_id, (first, figures) in self._figures.items()
         )
         breaks = tuple(self._breaks.values())
-        return Estimate(self._rows, calls, breaks, tuple(self._failed), self._critical_path, self.price)
+        longest = max(self._paths.values(), default=0)
+        return Estimate(self._rows, calls, breaks, tuple(self._failed), longest, self.price)
 
     def _of(self, request: EstimatedRequest) -> Figures:
         runs = request.runs
