@@ -139,7 +139,7 @@ class BudgetLedger:
 
     @property
     def promised(self) -> Amount:
-        """What is spent and reserved."""
+        """The sum of what is spent and reserved."""
         with self._lock:
             return self.spent + self.reserved
 
