@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from lmc.cost.budget import Amount, Budget, BudgetLedger, Reservation
@@ -22,9 +23,11 @@ from lmc.ir.engine.protocol import (
     EngineStatistics,
     Generation,
     Handle,
+    Leaving,
     OnDelta,
     Planned,
     PrefixCaching,
+    Queueing,
     Request,
     Score,
     ScoreRequest,
@@ -151,6 +154,9 @@ class BudgetedEngine:
                 for name in vars(capability):
                     if not name.startswith("_"):
                         setattr(self, name, getattr(engine, name))
+        if isinstance(engine, Queueing):
+            self.submit_announced = self._submit_announced
+            self.score_announced = self._score_announced
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -169,6 +175,16 @@ class BudgetedEngine:
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
         return self._reserved(request, lambda: self._engine.score(request))
+
+    def _submit_announced(
+        self, request: Request, on_delta: OnDelta | None, leaving: Leaving | None
+    ) -> Handle[Generation]:
+        assert isinstance(self._engine, Queueing)
+        return self._reserved(request, partial(self._engine.submit_announced, request, on_delta, leaving))
+
+    def _score_announced(self, request: ScoreRequest, leaving: Leaving | None) -> Handle[Score]:
+        assert isinstance(self._engine, Queueing)
+        return self._reserved(request, partial(self._engine.score_announced, request, leaving))
 
     def close(self) -> None:
         """Nothing: the engine belongs to somebody else."""

@@ -102,9 +102,8 @@ class ScoreTask(Task[Score]):
         return None
 
     def result(self) -> Score:
-        return Score(
-            tuple(tuple(values) for values in self._logprobs), self.prompt_tokens, self.cached_tokens, self.timing
-        )
+        logprobs = tuple(map(tuple, self._logprobs))
+        return Score(logprobs, self.prompt_tokens, self.cached_tokens, timing=self.timing)
 
 
 class PrefillTask(Task[Pin]):

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from lmc.cli.app import main
+from lmc.cost.budget import Budget
 from lmc.driver.batch.run_journal import replayed_target
 from lmc.driver.commands import journal as journals
 from lmc.driver.errors import UsageError
@@ -165,13 +166,14 @@ def test_what_is_to_fail_is_fetched_where_it_is_stored(is_stored: bool, tmp_path
 
 @pytest.mark.parametrize("limits", [{"concurrency": 2}, {"requests_per_minute": 9}])
 @pytest.mark.parametrize("after", [6, 19, 33])
+@pytest.mark.parametrize("budget", [None, Budget(calls=10_000)])
 def test_requests_that_wait_for_a_limit_are_not_in_flight(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], after: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], after: int, budget: Budget | None
 ):
     """They were not sent, and so they are neither listed nor counted as sent again."""
     path = str(tmp_path / "j")
     with hosted(minute=0.5), Simulator(latency=0.02) as simulator:
-        program = discussion.on(target(simulator.url, "chat", **limits))
+        program = discussion.on(target(simulator.url, "chat", **limits), budget=budget)
         with monkeypatch.context() as patch:
             _break_off(patch, after=after)
             with pytest.raises(JournalError):
