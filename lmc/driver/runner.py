@@ -194,11 +194,11 @@ class Runner:
         options, scope = self.options, None
         with start.home.engines.use(start.target) as own:
             engine: Engine = own if start.budget is None else budgeted(own, start.budget, journal)
-            if start.budget is not None:
-                engine = CancellableEngine(engine)
             if journal is not None:
-                engine = CancellableEngine(JournaledEngine(engine, journal))
+                engine = JournaledEngine(engine, journal)
                 scope = CallScope(JournaledCalls(journal), journal.run, 0, f"{self.program}/@after")
+            if engine is not own:
+                engine = CancellableEngine(engine)  # outermost: what ends a run is raised where plain Python waits
             session = EagerSession(
                 engine,
                 run_seed=options.seed,

@@ -157,6 +157,15 @@ def test_local_targets_have_budgets(budget: Budget, level: Any):
     assert [(each.value, each.usage) for each in enough] == [(each.value, each.usage) for each in free]
 
 
+@pytest.mark.parametrize("spec", ["toy", "simulated"])
+def test_the_end_of_a_budget_ends_an_eager_run_with_a_journal(tmp_path: Path, spec: str):
+    with hosted(), Simulator() as simulator:
+        place = "toy" if spec == "toy" else target(simulator.url, "chat", attempts=1)
+        program = discussion.on(place, budget=Budget(calls=1), journal=str(tmp_path / "j"))
+        with pytest.raises(BudgetError):
+            program.eager("What?")
+
+
 def test_plain_python_does_not_catch_the_end_of_a_budget():
     tries: list[int] = []
 
