@@ -282,7 +282,8 @@ def test_a_tool_that_writes_and_did_not_end_stops_its_row(lmc: Lmc, rows: str, s
     command = ["run", "journaled.py:grade", "--input", rows, "--journal", "j", "-o", "out.jsonl", "--resume"]
     said = lmc(*command)
     assert said.code == 1
-    assert "the tool save (row 3, line " in said.err
+    # Where more rows had come to their call, they are counted by cause, without a number.
+    assert re.search(r"the tool save \(row (3|…), line ", said.err)
     assert "--retry-writes save" in said.err
     assert "key=True" in said.err
     assert (lines("saves").count("text 3"), states()) == (saved, "running")
