@@ -139,7 +139,7 @@ class WalkFacts:
     reasoning_tokens: int = 0
 
     def outputs_of(self, template: str, op_id: str) -> OpProfile | None:
-        """Return what a profile says of an op: of this run of it, else of all of them."""
+        """Return the profile of an op: of its id in this run, else of all its runs."""
         ops = {} if self.profile is None else self.profile.ops
         if op_id in ops:
             return ops[op_id]

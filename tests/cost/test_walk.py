@@ -111,7 +111,7 @@ _ESSAY = Value("essay", TEXT)
 
 
 def _chain() -> Module:
-    """A generation after the essay, then one that goes on from it with more text."""
+    """A generation after the essay, then a second one after more text."""
     build = Builder((_ESSAY,))
     (empty,) = build.emit(ContextOp, [CTX])
     (asked,) = build.emit(ExtendOp, [CTX], context=empty, role="user", text=("Essay: ", _ESSAY))

@@ -13,6 +13,16 @@ from lmc.runtime.remote import attempts, engine
 from lmc.runtime.remote.limits import RateLimits
 from tests.runtime.remote.simulator import KEY
 
+PROGRAM = """
+import lmc
+
+
+@lmc.jit
+def answer(s, question: str):
+    s.user(question)
+    with s.assistant():
+        return s.gen("answer", max_tokens=60)
+"""
 KEY_NAME = "LMC_TEST_KEY"
 SPECS = {
     "chat": ("openai:gpt-4.1", "/v1"),

@@ -15,7 +15,7 @@ from lmc.driver.targets.hosted import hosted_target
 from lmc.ir.errors import BudgetError, InputError
 from lmc.ir.usage import Usage
 from tests.runtime.remote.faults import FaultProxy, seeded
-from tests.runtime.remote.hosted_runs import SPECS, answer, discussion, hosted, target
+from tests.runtime.remote.hosted_runs import PROGRAM, SPECS, answer, discussion, hosted, target
 from tests.runtime.remote.simulator import Simulator
 
 ROWS = [{"question": f"What is {number}?"} for number in range(12)]
@@ -187,18 +187,6 @@ def test_plain_python_does_not_catch_the_end_of_a_budget():
 
 def driver_eager(program: Any) -> Any:
     return program._runner.eager(((), {}))
-
-
-PROGRAM = """
-import lmc
-
-
-@lmc.jit
-def answer(s, question: str):
-    s.user(question)
-    with s.assistant():
-        return s.gen("answer", max_tokens=60)
-"""
 
 
 def test_the_command_keeps_what_is_finished_and_resumes(

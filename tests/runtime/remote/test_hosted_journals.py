@@ -28,21 +28,11 @@ from lmc.runtime.remote.engine import RemoteEngine
 from lmc.runtime.remote.protocols import openai_responses
 from tests.runtime.journal.journals import begun
 from tests.runtime.remote.faults import Fault, FaultProxy, listed
-from tests.runtime.remote.hosted_runs import KEY_NAME, REQUESTS, answer, discussion, hosted, target
+from tests.runtime.remote.hosted_runs import KEY_NAME, PROGRAM, REQUESTS, answer, discussion, hosted, target
 from tests.runtime.remote.providers.replies import Reply, drawn
 from tests.runtime.remote.simulator import Simulator
 
 ROWS = [{"question": f"What is {number}?"} for number in range(6)]
-PROGRAM = """
-import lmc
-
-
-@lmc.jit
-def answer(s, question: str):
-    s.user(question)
-    with s.assistant():
-        return s.gen("answer", max_tokens=60)
-"""
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])

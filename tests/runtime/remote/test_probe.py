@@ -316,7 +316,7 @@ _ENTRY = {"id": "m", "owned_by": "vllm", "root": "/models/m"}
 
 
 def _chat(body: Any) -> Any:
-    """What a server answers to messages."""
+    """The answer of a server to messages."""
     message = {"role": "assistant", "content": f"text {len(body['messages'])}"}
     usage = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
     return {

@@ -1,4 +1,4 @@
-"""What servers are sent and what is read of their answers, where one kind differs from another."""
+"""Requests to servers and their answers, where one kind of server differs from another."""
 
 import json
 from collections.abc import Callable, Generator
@@ -145,7 +145,7 @@ JSON_SCHEMA = {"name": "output", "schema": SCHEMA, "strict": True}
 )
 @pytest.mark.parametrize("api", ["chat", "completions"])
 def test_sglang_gets_its_own_fields(api: str, kind: str, definition: Any, output: str, fields: dict[str, Any]):
-    """Those of its requests for chats and completions; it ignores ``structured_outputs``."""
+    """SGLang reads these fields in chats and completions; it ignores ``structured_outputs``."""
     given: dict[str, Any] = {kind: definition}
     constraint = ConstraintCache().compiled(Source.of(**given), message_tokenizer())
     server = Server({"text": output, "message": {"role": "assistant", "content": output}, "token_ids": [1]})
