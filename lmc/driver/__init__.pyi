@@ -7,9 +7,8 @@ from .commands import (
     serve as serve,
     simulate as simulate,
     target_facts as target_facts,
-    view as view,
-    view_server as view_server,
 )
+from .viewing import view as view, view_server as view_server
 from .compile import compiled as compiled
 from .saved import artifacts as artifacts
 from .batch.batch_rows import batch_arguments as batch_arguments

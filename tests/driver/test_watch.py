@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lmc.driver.commands import watch
-from lmc.driver.commands.recompile import ViewJob
 from lmc.driver.commands.schedule import HOLDS_ALL
-from lmc.driver.commands.watch import State, Watched
+from lmc.driver.viewing import watch
+from lmc.driver.viewing.recompile import ViewJob
+from lmc.driver.viewing.watch import State, Watched
 
 SECONDS = 120
 PROGRAM = """

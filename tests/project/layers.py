@@ -75,7 +75,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "lmc.passes": ("analysis", "canonicalize"),
     "lmc.backend": ("json", "schedule"),
     "lmc.report": ("analysis", "forms"),
-    "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands"),
+    "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands", "viewing"),
     "lmc.cli": ("results", "commands"),
     "lmc.runtime": ("hints", "kernels", "local", "remote", "journal", "budget", "server"),
     "lmc.runtime.kernels": ("native",),

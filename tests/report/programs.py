@@ -8,7 +8,7 @@ from typing import Any
 
 from lmc import driver
 from lmc.backend.schedule.schedule import Schedule
-from lmc.driver.commands.view import CompiledView, Room
+from lmc.driver.viewing.view import CompiledView, Room
 from tests.examples.cases import EXAMPLES
 from tests.project.layers import REPOSITORY
 

@@ -9,7 +9,7 @@ import pytest
 
 from lmc import driver
 from lmc.driver.commands.opt import optimize
-from lmc.driver.commands.view import CompiledView, Room
+from lmc.driver.viewing.view import CompiledView, Room
 from lmc.ir.core import walk
 from lmc.ir.module import print_module
 from lmc.ir.profile import OpProfile, Profile

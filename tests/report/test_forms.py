@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc import driver
-from lmc.driver.commands.view import CompiledView, Room
+from lmc.driver.viewing.view import CompiledView, Room
 from lmc.ir.core import walk
 from lmc.ir.dialects.core_ops import SamplingOp
 from lmc.ir.text.parser import parse_verified
@@ -80,7 +80,7 @@ def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:
     for number, folder in enumerate((REPOSITORY, REPOSITORY / "examples")):
         program = "examples/judge.py" if not number else "judge.py"
         code = (
-            "import sys; from lmc import driver; from lmc.driver.commands.view import Room\n"
+            "import sys; from lmc import driver; from lmc.driver.viewing.view import Room\n"
             f"view = driver.view.run({program!r}, {{'target': 'toy'}}, [], data={str(rows)!r}, room=Room(2**62, 256))\n"
             "sys.stdout.write(driver.view.FORMATS['json'](view))"
         )

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lmc import driver
-from lmc.driver.commands.view import CompiledView, Room
 from lmc.driver.compile.view_data import shown_file
+from lmc.driver.viewing.view import CompiledView, Room
 from lmc.report.model import to_json
 from lmc.report.page import LIVE, SAVED, SCRIPTS, STATIC, page, title_of
 from tests.project.layers import REPOSITORY

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lmc import driver
-from lmc.driver.commands.view import CompiledView, Room
+from lmc.driver.viewing.view import CompiledView, Room
 from lmc.ir.module import print_module
 from lmc.report.forms.dot import quoted
 from lmc.report.forms.mermaid import escaped

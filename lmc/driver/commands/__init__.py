@@ -1,4 +1,4 @@
-"""Implementations of single commands: ``lmc grammar``, ``opt``, ``schedule``, ``serve``, ``simulate``, ``view``."""
+"""Implementations of single commands: ``lmc grammar``, ``opt``, ``schedule``, ``serve``, ``simulate`` and others."""
 
 import lazy_loader
 

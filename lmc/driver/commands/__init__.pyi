@@ -7,6 +7,4 @@ from . import (
     serve as serve,
     simulate as simulate,
     target_facts as target_facts,
-    view as view,
-    view_server as view_server,
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lmc import driver
-from lmc.driver.commands.view import CompiledView, Room
+from lmc.driver.viewing.view import CompiledView, Room
 from lmc.report.model import PlannedCost
 from lmc.report.replay import state_at
 from tests.examples.cases import EXAMPLES

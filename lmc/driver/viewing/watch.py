@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from lmc.driver.commands.recompile import Compilation, Outcome, Problem, ViewJob
 from lmc.driver.programs import program_file
+from lmc.driver.viewing.recompile import Compilation, Outcome, Problem, ViewJob
 
 POLL_SECONDS = 0.25
 SETTLE_SECONDS = 0.05

@@ -21,7 +21,6 @@ from lmc.cache.batch_order.ranks import InstanceOrder
 from lmc.cache.simulation.simulator import simulate
 from lmc.driver.batch.lines import is_plain_file
 from lmc.driver.batch.rows import ArgumentReader, Signature
-from lmc.driver.commands import timelines
 from lmc.driver.commands.cli_options import GivenOptions, options_for_saved, runner_for
 from lmc.driver.commands.opt import context_for
 from lmc.driver.commands.schedule import HOLDS_ALL, read_schedule, rows_by_plan, schedule_rows
@@ -37,6 +36,7 @@ from lmc.driver.targets.constraints import constrained
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.service import service
 from lmc.driver.version import __version__
+from lmc.driver.viewing import timelines
 from lmc.grammar.sharing import source_of
 from lmc.ir.core import Op, walk
 from lmc.ir.engine.target import Target

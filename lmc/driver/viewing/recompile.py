@@ -19,11 +19,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from lmc.driver.commands import timelines, view
 from lmc.driver.errors import ProgramImportError, TimelineMismatchError, UsageError
 from lmc.driver.programs import is_library, program_file
 from lmc.driver.run.result import describe_error
 from lmc.driver.targets.defaults import GRAMMAR_CACHE_MB
+from lmc.driver.viewing import timelines, view
 from lmc.ir.errors import LmcError
 
 MAX_FILES = 1_000

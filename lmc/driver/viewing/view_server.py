@@ -18,10 +18,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from lmc.driver.commands.recompile import ViewJob, start_server
-from lmc.driver.commands.view import kind_of
-from lmc.driver.commands.watch import State, Watched
 from lmc.driver.errors import UsageError
+from lmc.driver.viewing.recompile import ViewJob, start_server
+from lmc.driver.viewing.view import kind_of
+from lmc.driver.viewing.watch import State, Watched
 from lmc.report.page import ServedPage, index_page, live_page
 
 __all__ = ["Server", "ViewJob"]
