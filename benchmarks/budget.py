@@ -13,7 +13,8 @@ from benchmarks.results import machine, processor, table, write_section
 from lmc.cost.budget import Budget
 from lmc.cost.prices import Price, PriceBook
 from lmc.driver.targets.hosted import hosted_target
-from lmc.runtime.budget.budgeted import BudgetedEngine, PricedTarget, RunBudget
+from lmc.runtime.budget.account import PricedTarget, RunBudget
+from lmc.runtime.budget.budgeted import BudgetedEngine
 
 CALLS = 10_000
 REPEATS = 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from typing import Any
 from lmc.cost.prices import MONEY
 from lmc.ir.errors import BudgetError, InputError
 from lmc.ir.usage import Usage
+
+_LOGGER = logging.getLogger("lmc.budget")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,10 @@ class Amount:
         """Return the lower figure of each kind."""
         return Amount(min(self.usd, other.usd), min(self.tokens, other.tokens), min(self.calls, other.calls))
 
+    def at_least(self, other: Amount) -> Amount:
+        """Return the higher figure of each kind."""
+        return Amount(max(self.usd, other.usd), max(self.tokens, other.tokens), max(self.calls, other.calls))
+
     def fits(self, budget: Budget) -> bool:
         """Return True if no limit is exceeded."""
         limits = ((getattr(self, each.name), getattr(budget, each.name)) for each in fields(Amount))
@@ -95,7 +102,8 @@ class BudgetLedger:
     """The account of one run. Thread-safe; ``spent`` and all that is ``reserved`` never exceed the budget together.
 
     Reservations that do not fit wait in order. Where nothing is held and the first of them still does not fit, the run
-    is over: it and all others are refused. ``unknown`` counts attempts whose usage never came, at their worst case.
+    is over: it and all others are refused. ``unknown`` counts attempts whose usage never came: ``spent`` has them at
+    their worst case.
     """
 
     budget: Budget
@@ -127,15 +135,14 @@ class BudgetLedger:
 
     def settle(self, reservation: Reservation, actual: Amount, unknown: int = 0) -> None:
         """Replace a reservation that is held by what the request cost; ``unknown`` attempts are in that."""
+        if self._release(reservation, actual, unknown):
+            self._decide()
+
+    def add(self, spent: Amount, unknown: int) -> None:
+        """Count what was spent before; ``unknown`` attempts are in that."""
         with self._lock:
-            if not reservation.is_held:
-                return
-            reservation.is_held = False
-            self._held -= 1
-            self.reserved -= reservation.worst
-            self.spent += actual
+            self.spent += spent
             self.unknown += unknown
-        self._decide()
 
     @property
     def promised(self) -> Amount:
@@ -144,14 +151,39 @@ class BudgetLedger:
             return self.spent + self.reserved
 
     def _decide(self) -> None:
-        """Decide about the reservations that wait. One thread does at a time, in a loop: callers do not nest."""
+        """Decide about the reservations that wait. One thread does at a time, in a loop: callers do not nest.
+
+        An error of ``decided`` keeps no other request waiting: its own reservation then counts as spent.
+        """
         with self._lock:
             if self._is_deciding:
                 return
             self._is_deciding = True
+        interrupt: BaseException | None = None
         while (found := self._next()) is not None:
             reservation, error = found
-            reservation.decided(error, reservation)
+            try:
+                reservation.decided(error, reservation)
+            except BaseException as raised:
+                self._release(reservation, reservation.worst, 1)
+                if isinstance(raised, Exception):
+                    _LOGGER.exception("the decision about a request was not taken")
+                else:
+                    interrupt = raised
+        if interrupt is not None:
+            raise interrupt
+
+    def _release(self, reservation: Reservation, actual: Amount, unknown: int) -> bool:
+        """End a reservation; False if it is not held."""
+        with self._lock:
+            if not reservation.is_held:
+                return False
+            reservation.is_held = False
+            self._held -= 1
+            self.reserved -= reservation.worst
+            self.spent += actual
+            self.unknown += unknown
+            return True
 
     def _next(self) -> tuple[Reservation, BudgetError | None] | None:
         with self._lock:

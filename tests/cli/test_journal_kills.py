@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,9 @@ class Slow:
 
     def _answer(self, work):
         time.sleep(0.002)
-        self.future.set_result(work().future.result())
+        found = work().future.result()
+        log("billed", found.prompt_tokens + getattr(found, "generated_tokens", 0))
+        self.future.set_result(found)
 
     def cancel(self):
         pass
@@ -105,6 +107,7 @@ def killed_at(process: subprocess.Popen[str], name: str, count: int) -> bool:
             process.communicate()
             return process.returncode == -signal.SIGKILL
         time.sleep(0.001)
+    process.communicate()
     return False
 
 
@@ -120,7 +123,7 @@ def test_a_killed_batch_is_finished_and_no_finished_request_is_sent_again(
     assert process.returncode == 0
     once = sent_by("sent")
     assert sum(once.values()) == len(once) == ROWS * REQUESTS
-    for name in ("sent", "saved"):
+    for name in ("sent", "saved", "billed"):
         Path(name).unlink()
 
     command += ["-o", "out.jsonl", "--journal", "j", "--retry-writes", "save", "--resume"]
@@ -156,3 +159,41 @@ def test_a_killed_batch_is_finished_and_no_finished_request_is_sent_again(
     listed = json.loads(lmc("journal", "j", "--json").out)
     assert (listed["state"], listed["rows"], listed["in_flight"]) == ("finished", ROWS, [])
     assert listed["requests"]["finished"] == ROWS * REQUESTS
+
+
+def test_sessions_that_are_killed_cost_no_more_than_their_budget_together(
+    lmc: Callable[..., Said], program: str, start: Callable[..., Any]
+):
+    """What was sent is counted outside of the process. The kinds of the limits change from session to session."""
+    rows = ROWS // 4
+    draw = random.Random(os.environ.get("LMC_TEST_FULL", ""))
+    Path("killed.py").write_text(PROGRAM)
+    Path("rows.jsonl").write_text("".join(json.dumps({"number": number}) + "\n" for number in range(rows)))
+    command = ["run", "killed.py:grade", "--input", "rows.jsonl", "-o", "out.jsonl", "--journal", "j"]
+    command += ["--retry-writes", "save", "--resume"]
+    budgets = [("calls", rows * share) for share in range(1, KILLS + 1)]
+    budgets += [("tokens", 60 * rows * share) for share in range(1, KILLS + 1)]
+    draw.shuffle(budgets)
+    for unit, limit in budgets:
+        before = spent()
+        killed_at(start(*command, f"--budget-{unit}", str(limit)), "sent", before["calls"] + draw.randrange(rows))
+        after = spent()
+        assert after["calls"] == before["calls"] or after[unit] <= limit
+    unit, limit = "calls", spent()["calls"] + rows
+    for _ in range(3):
+        process = start(*command, f"--budget-{unit}", str(limit))
+        process.communicate()
+        assert process.returncode == 1, "the budget is used up"
+        assert spent()["calls"] <= limit
+    process = start(*command, "--budget-calls", str(100 * rows))
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert len(Path("out.jsonl").read_text().splitlines()) == rows
+
+
+def spent() -> Mapping[str, int]:
+    """Return the requests that were sent, and the tokens of those that were answered."""
+    sent, billed = (
+        Path(name).read_text().split("\n")[:-1] if Path(name).exists() else [] for name in ("sent", "billed")
+    )
+    return {"calls": len(sent), "tokens": sum(map(int, billed))}

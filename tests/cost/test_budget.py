@@ -1,4 +1,5 @@
 import threading
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import Any
 
@@ -92,6 +93,23 @@ def test_engines_that_answer_at_once_do_not_nest():
 
     ledger.reserve(Amount(calls=1), decided)
     assert ledger.spent == Amount(calls=5000) == Amount(calls=len(done))
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
+def test_an_error_of_one_decision_keeps_no_other_waiting(error: BaseException):
+    ledger = BudgetLedger(Budget(calls=6))
+    decided: list[BudgetError | None] = []
+
+    def failing(*_: object) -> None:
+        ledger.reserve(Amount(calls=2), lambda error, _: decided.append(error))
+        raise error
+
+    with nullcontext() if isinstance(error, Exception) else pytest.raises(KeyboardInterrupt):
+        ledger.reserve(Amount(calls=3), failing)
+    assert decided == [None]
+    assert (ledger.spent.calls, ledger.unknown) == (3, 1), "it counts at its worst case"
+    ledger.reserve(Amount(calls=1), lambda error, _: decided.append(error))
+    assert decided == [None, None]
 
 
 def test_threads_share_a_budget():

@@ -77,7 +77,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "lmc.report": ("analysis", "forms"),
     "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands", "viewing"),
     "lmc.cli": ("results", "commands"),
-    "lmc.runtime": ("hints", "kernels", "local", "remote", "journal", "budget", "server"),
+    "lmc.runtime": ("hints", "kernels", "local", "remote", "budget", "journal", "server"),
     "lmc.runtime.kernels": ("native",),
     "lmc.runtime.local": ("modules", "sampling"),
 }

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from lmc.cost.budget import Budget
 from lmc.cost.prices import Price, Unpriced
 from lmc.driver.targets.defaults import price_book
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError
-from lmc.runtime.budget.budgeted import SPENT, BudgetedEngine, PricedTarget, RunBudget
+from lmc.runtime.budget.account import PricedTarget, RunBudget
+from lmc.runtime.budget.budgeted import BudgetedEngine
 from lmc.runtime.journal.journal import RunJournal
+from lmc.runtime.journal.requests import sent_requests
 
 
 def run_budget(budget: Budget | None, target: Target) -> RunBudget | None:
@@ -28,13 +28,16 @@ def run_budget(budget: Budget | None, target: Target) -> RunBudget | None:
 
 
 def budgeted(engine: Engine, budget: RunBudget, journal: RunJournal | None) -> Engine:
-    """Return ``engine`` under a budget. With a journal, what an earlier session of the run has spent counts."""
-    if journal is None:
-        return BudgetedEngine(engine, budget)
-    if journal.is_replay:
-        return engine
-    budget.resume(journal.head.get(SPENT))
-    return BudgetedEngine(engine, budget, partial(journal.save, SPENT))
+    """Return ``engine`` under a budget. With a journal, what earlier sessions of the run have spent counts.
+
+    That is the sum over their requests, whatever budgets they had, at the prices of now. Raises ``JournalError``.
+    """
+    if journal is not None:
+        if journal.is_replay:
+            return engine
+        for bound, result in sent_requests(journal):
+            budget.add_sent(bound, result)
+    return BudgetedEngine(engine, budget)
 
 
 def _price(target: Target, found: Price | Unpriced) -> Price:

@@ -30,7 +30,7 @@ from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import Outcome
-from lmc.runtime.budget.budgeted import RunBudget
+from lmc.runtime.budget.account import RunBudget
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.executor import Executor, Finished, Instance, Limits, Resources
 from lmc.runtime.journal.calls import JournaledCalls

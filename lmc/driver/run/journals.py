@@ -44,7 +44,7 @@ def resumed_lines(journal: RunJournal) -> list[str]:
     requests = [entry for entry in journal.in_flight if entry.kind != "call"]
     lines: list[str] = []
     if requests:
-        prompt, most = sum(entry.prompt for entry in requests), sum(entry.most for entry in requests)
+        prompt, most = sum(entry.bound for entry in requests), sum(entry.most for entry in requests)
         were = with_count(len(requests), "request was", "requests were")
         lines.append(
             f"{were} in flight when the run ended, and may have been billed: at most {prompt:,} prompt and {most:,} "

@@ -31,7 +31,7 @@ from lmc.ir.errors import JournalError, LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.tokens.tokenizer import Tokenizer
-from lmc.runtime.budget.budgeted import RunBudget
+from lmc.runtime.budget.account import RunBudget
 from lmc.runtime.events import OnEvent
 from lmc.runtime.journal.journal import RunJournal
 

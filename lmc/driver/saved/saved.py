@@ -38,7 +38,7 @@ from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError
 from lmc.ir.semantics.constraint_runtime import Constraints, Reader
-from lmc.runtime.budget.budgeted import RunBudget
+from lmc.runtime.budget.account import RunBudget
 from lmc.runtime.executor import Executor, Finished, Instance, Resources
 from lmc.runtime.journal.calls import JournaledCalls
 from lmc.runtime.journal.engine import JournaledEngine

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from lmc.ir.engine.hosts import ProgramCancelled, ProgramStopped, stops_program
+from lmc.ir.engine.layer import EngineLayer
 from lmc.ir.engine.observing import AskedRequest, Observer, RequestKind
 from lmc.ir.engine.protocol import (
     Engine,
-    EngineInfo,
-    EngineStatistics,
     Generation,
     Handle,
     OnDelta,
@@ -28,7 +27,6 @@ from lmc.ir.engine.protocol import (
     ScoreRequest,
 )
 from lmc.ir.errors import LmcError, RequestCancelledError
-from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.runtime.observed import submit_observed
 
 T = TypeVar("T")
@@ -69,7 +67,7 @@ class _Answer:
     cancel: Callable[[], None]
 
 
-class CancellableEngine:
+class CancellableEngine(EngineLayer):
     """``engine``, until ``cancel``: then running requests are cancelled and new ones refused.
 
     Both raise ``ProgramCancelled``, whatever the engine answers to being cancelled, and when. Requests get the
@@ -79,35 +77,23 @@ class CancellableEngine:
     def __init__(
         self, engine: Engine, place: Place | None = None, priority: int = 0, observer: Observer | None = None
     ) -> None:
+        super().__init__(engine)
         self._observer = observer
-        self._engine = engine
         self._place = place
         self._priority = priority
         self._running: dict[Future[Any], _Answer] = {}
         self._cancelled = False
         self._lock = threading.Lock()
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self._engine.tokenizer
-
-    @property
-    def info(self) -> EngineInfo:
-        return self._engine.info
-
-    @property
-    def statistics(self) -> EngineStatistics:
-        return self._engine.statistics
-
     def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
         self._check()
         placed = replace(request, place=self._place, priority=self._priority)
-        return self._watch(self._submit("generate", placed, lambda: self._engine.submit(placed, on_delta)))
+        return self._watch(self._submit("generate", placed, lambda: self.below.submit(placed, on_delta)))
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
         self._check()
         placed = replace(request, place=self._place, priority=self._priority)
-        return self._watch(self._submit("score", placed, lambda: self._engine.score(placed)))
+        return self._watch(self._submit("score", placed, lambda: self.below.score(placed)))
 
     def close(self) -> None:
         """Cancel; the engine itself belongs to somebody else."""

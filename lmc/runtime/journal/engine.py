@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from lmc.ir.engine.observing import Observable
+from lmc.ir.engine.layer import EngineLayer, LayerHandle
 from lmc.ir.engine.protocol import (
-    CacheFlushing,
     DoneHandle,
     Engine,
     EngineInfo,
@@ -19,8 +17,6 @@ from lmc.ir.engine.protocol import (
     Generation,
     Handle,
     OnDelta,
-    Planned,
-    PrefixCaching,
     Queueing,
     Request,
     Score,
@@ -29,43 +25,27 @@ from lmc.ir.engine.protocol import (
     TokenDelta,
 )
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import JournalError, RequestCancelledError
+from lmc.ir.errors import JournalError
 from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.runtime.budget.bounds import TokenBounds, largest
 from lmc.runtime.journal.journal import AskedEntry, Begun, Recorded, RunJournal
 from lmc.runtime.journal.requests import asked_generation, asked_score, end_of, result_of
 
 T = TypeVar("T")
-_CAPABILITIES = (PrefixCaching, Planned, Observable, CacheFlushing)
 
 
-class JournaledEngine:
+class JournaledEngine(EngineLayer):
     """``engine``, whose requests are answered by ``journal`` where it holds them, and go through it where it does not.
 
-    It has the optional capabilities of ``engine``: hints need no journal. The text of an answer is one delta.
+    Hints need no journal. The text of an answer is one delta.
     """
 
     def __init__(self, engine: Engine, journal: RunJournal) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._queueing = engine if isinstance(engine, Queueing) else None
         self._journal = journal
+        self._bounds = [TokenBounds(*each) for each in engine.info.served]
         journal.fact("engine", json.dumps([engine.info.name, engine.info.context_length]))
-        for capability in _CAPABILITIES:
-            if isinstance(engine, capability):
-                for name in vars(capability):
-                    if not name.startswith("_"):
-                        setattr(self, name, getattr(engine, name))
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self._engine.tokenizer
-
-    @property
-    def info(self) -> EngineInfo:
-        return self._engine.info
-
-    @property
-    def statistics(self) -> EngineStatistics:
-        return self._engine.statistics
 
     def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
         def answered(generation: Generation) -> None:
@@ -73,29 +53,28 @@ class JournaledEngine:
                 on_delta(_delta(generation))
 
         def submit(begun: Begun) -> Handle[Generation]:
-            stored = StoredAnswer(lambda found: self._journal.keep(begun, found), begun.stored, begun.may_be_asked)
+            stored = StoredAnswer(partial(self._journal.keep, begun), begun.stored, begun.may_be_asked)
             asked = replace(request, stored=stored)
             if self._queueing is None:
-                return self._engine.submit(asked, on_delta)
+                return self.below.submit(asked, on_delta)
             return self._queueing.submit_announced(asked, on_delta, partial(self._journal.begin, begun))
 
-        return self._through(asked_generation(request), submit, Generation, answered)
+        bound = largest(self._bounds, request)
+        return self._through(asked_generation(request, bound), submit, Generation, answered)
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
         def submit(begun: Begun) -> Handle[Score]:
             if self._queueing is None:
-                return self._engine.score(request)
+                return self.below.score(request)
             return self._queueing.score_announced(request, partial(self._journal.begin, begun))
 
-        return self._through(asked_score(request), submit, Score, lambda _: None)
-
-    def close(self) -> None:
-        """Nothing: engine and journal belong to somebody else."""
+        bound = largest(self._bounds, request)
+        return self._through(asked_score(request, bound), submit, Score, lambda _: None)
 
     def _through(
         self, asked: AskedEntry, submit: Callable[[Begun], Handle[T]], kind: type[T], answered: Callable[[T], object]
     ) -> Handle[T]:
-        handle = _Journaled[T](self._journal, submit)
+        handle = _Journaled[T](journal=self._journal, submit=submit)
 
         def go_on(answer: Begun | Recorded | Exception) -> None:
             if isinstance(answer, Begun):
@@ -139,35 +118,16 @@ class ReplayedEngine:
         """There is nothing to close."""
 
 
-@dataclass(eq=False)
-class _Journaled(Generic[T]):
+@dataclass(eq=False, kw_only=True)
+class _Journaled(LayerHandle[T]):
     """A request on its way through the journal to the engine, and its result on its way back."""
 
     journal: RunJournal
     submit: Callable[[Begun], Handle[T]]
-    future: Future[T] = field(default_factory=Future)
-    inner: Handle[T] | None = None
-    is_cancelled: bool = False
-
-    def cancel(self) -> None:
-        """Cancel it in the engine, or before it gets there."""
-        self.is_cancelled = True
-        if self.inner is not None:
-            self.inner.cancel()
 
     def leave(self, begun: Begun) -> None:
         """Submit it: its intent is on disk, or will be before it leaves the engine."""
-        if self.is_cancelled:
-            self._told(begun, RequestCancelledError("the request was cancelled"))
-            return
-        try:
-            self.inner = self.submit(begun)
-        except Exception as error:  # an engine should answer through its handle; one that does not fails alone
-            self._told(begun, error)
-            return
-        if self.is_cancelled:  # meanwhile
-            self.inner.cancel()
-        self.inner.future.add_done_callback(lambda done: self._told(begun, _outcome(done)))
+        self.pass_on(lambda: self.submit(begun), lambda result: self._told(begun, result))
 
     def _told(self, begun: Begun, result: Any) -> None:
         """Write the end of it, and hand it on once that is on disk."""
@@ -176,13 +136,6 @@ class _Journaled(Generic[T]):
         except Exception as error:  # a result that JSON can't hold: an engine's fault
             result, outcome = error, end_of(error)
         self.journal.tell(begun, outcome, lambda error: self.end(error or result))
-
-    def end(self, result: Any) -> None:
-        """Hand on a result or an error."""
-        if isinstance(result, BaseException):
-            self.future.set_exception(result)
-        else:
-            self.future.set_result(result)
 
 
 def _delta(generation: Generation) -> TokenDelta:
@@ -193,12 +146,6 @@ def _delta(generation: Generation) -> TokenDelta:
         logprobs=generation.logprobs or (),
         cached_tokens=generation.cached_tokens,
     )
-
-
-def _outcome(done: Future[Any]) -> Any:
-    if done.cancelled():
-        return RequestCancelledError("the request was cancelled")
-    return done.exception() or done.result()
 
 
 def _no_engine() -> JournalError:

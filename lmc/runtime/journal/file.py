@@ -20,31 +20,35 @@ from lmc.ir.errors import InputError, JournalError
 from lmc.ir.usage import Usage
 
 APPLICATION = 0x6C6D636A  # "lmcj"
-VERSION = 2
+VERSION = 3
 MAX_TEXT_BYTES = 1 << 28
 """The longest text or number of bytes that is read from a journal, or written to one."""
 
 Kind = Literal["generate", "score", "call"]
-BEGUN, DONE, FAILED, DROPPED = range(4)
-"""States of an entry: the intent is on disk; so is the result; so is the error; that error is not used any more."""
+BEGUN, DONE, FAILED, DROPPED, LOST = range(5)
+"""States of an entry: the intent is on disk; so is the result; so is the error; what it ended with is not used any
+more; it was in flight when its run ended or when it was cancelled, and has left again since, as a later entry."""
 
 _SCHEMA = (
     "CREATE TABLE head (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, row INTEGER NOT NULL, op TEXT NOT NULL, "
-    "number INTEGER NOT NULL, digest BLOB NOT NULL, request TEXT NOT NULL, prompt INTEGER NOT NULL, "
-    "most INTEGER NOT NULL, attempts INTEGER NOT NULL, state INTEGER NOT NULL, result TEXT, cached INTEGER NOT NULL, "
+    "number INTEGER NOT NULL, digest BLOB NOT NULL, request TEXT NOT NULL, bound INTEGER NOT NULL, "
+    "most INTEGER NOT NULL, state INTEGER NOT NULL, result TEXT, prompt INTEGER NOT NULL, cached INTEGER NOT NULL, "
     "generated INTEGER NOT NULL, written INTEGER NOT NULL, reasoning INTEGER NOT NULL) STRICT",
-    "CREATE UNIQUE INDEX entry ON entries (row, op, number, digest)",
+    "CREATE INDEX entry ON entries (row, op, number, digest)",
     "CREATE TABLE rows (number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, line TEXT) STRICT",
 )
-_FIND = "SELECT id, kind, digest, request, state, result, attempts FROM entries WHERE row = ? AND op = ? AND number = ?"
+_FIND = (
+    "SELECT id, kind, digest, request, state, result FROM entries WHERE row = ? AND op = ? AND number = ? ORDER BY id"
+)
 _BEGIN = (
-    "INSERT INTO entries (id, kind, row, op, number, digest, request, prompt, most, attempts, state, cached, "
-    "generated, written, reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 0, 0, 0, 0, 0)"
+    "INSERT INTO entries (id, kind, row, op, number, digest, request, bound, most, state, prompt, "
+    "cached, generated, written, reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0)"
 )
 # The result of one that is in flight is the id under which its provider keeps the answer.
-_AGAIN = (
-    "UPDATE entries SET attempts = attempts + 1, result = CASE state WHEN 0 THEN result END, state = 0 WHERE id = ?"
+_SUPERSEDE = (
+    "UPDATE entries SET result = CASE state WHEN 0 THEN NULL ELSE result END, state = CASE state WHEN 0 THEN 4 ELSE 3 "
+    "END WHERE id = ?"
 )
 _KEPT = "UPDATE entries SET result = ? WHERE id = ? AND state = 0"
 _END = (
@@ -52,8 +56,13 @@ _END = (
     "WHERE id = ?"
 )
 _OPEN = (
-    "SELECT id, kind, row, op, number, request, prompt, most, attempts FROM entries "
+    "SELECT id, kind, row, op, number, request, bound, most FROM entries "
     "WHERE state = 0 AND (row = 0 OR row NOT IN (SELECT number FROM rows)) ORDER BY id"
+)
+_SENT = "SELECT kind, state, result, bound, most FROM entries WHERE kind IN ('generate', 'score') ORDER BY id"
+_AGAIN = (
+    "SELECT kind, sum(again) FROM (SELECT kind, count(*) - 1 AS again FROM entries "
+    "GROUP BY kind, row, op, number, digest HAVING count(*) > 1) GROUP BY kind"
 )
 # What all rows share runs under the number 0, whether that row is finished or not.
 UNKEPT = '{"$": "unkept"'
@@ -98,11 +107,20 @@ class Stored(NamedTuple):
     request: str
     state: int
     result: str | None
-    attempts: int
+
+
+class Sent(NamedTuple):
+    """A request that has left. An attempt has at most ``bound`` tokens of the prompt, and ``most`` of the output."""
+
+    kind: str
+    state: int
+    result: str | None
+    bound: int
+    most: int
 
 
 class Listed(NamedTuple):
-    """An entry as it is listed. ``prompt`` are its prompt tokens, ``most`` the largest number of output tokens."""
+    """An entry as it is listed. ``bound`` are its prompt tokens at most, ``most`` its output tokens."""
 
     id: int
     kind: str
@@ -110,9 +128,8 @@ class Listed(NamedTuple):
     op: str
     number: int
     request: str
-    prompt: int
+    bound: int
     most: int
-    attempts: int
 
 
 class JournalFile:
@@ -151,6 +168,11 @@ class JournalFile:
         if self.database is None:
             raise JournalError(f"the journal {self.shown} is closed", remedy="resume the run")
         return self.database
+
+    @property
+    def path(self) -> str:
+        """The absolute path."""
+        return self._path
 
     @property
     def is_fresh(self) -> bool:
@@ -201,7 +223,7 @@ class JournalFile:
             self._reserve()
 
     def find(self, row: int, op: str, number: int) -> list[Stored]:
-        """The entries under a key: several only where a program made several requests out of one."""
+        """The entries under a key, by age: several where a request left again, or a program made several out of one."""
         key = row, op, number
         if key in self._begun:
             self._flush()
@@ -212,20 +234,20 @@ class JournalFile:
         return [Stored(*entry) for entry in found]
 
     def begin(
-        self, kind: Kind, row: int, op: str, number: int, *, digest: bytes, request: str, prompt: int, most: int
+        self, kind: Kind, row: int, op: str, number: int, *, digest: bytes, request: str, bound: int, most: int
     ) -> int:
         """Write an intent; return its id."""
         key = row, op, number
         if key in self._begun:
             self._flush()
         self._last += 1
-        self._begun[key] = (self._last, kind, row, op, number, digest, request, prompt, most)
+        self._begun[key] = (self._last, kind, row, op, number, digest, request, bound, most)
         return self._last
 
-    def begin_again(self, entry: int) -> None:
-        """Write that a request or call leaves once more."""
+    def supersede(self, entry: int) -> None:
+        """Write that a request or call leaves once more, as a new entry: what the old one cost is kept."""
         self._flush()
-        self.connection.execute(_AGAIN, (entry,))
+        self.connection.execute(_SUPERSEDE, (entry,))
 
     def keep(self, entry: int, stored: str) -> None:
         """Write the id under which the provider keeps the answer to a request that is in flight."""
@@ -263,18 +285,27 @@ class JournalFile:
         """The entries of unfinished rows without a result."""
         return [] if self.is_fresh else [Listed(*found) for found in self.connection.execute(_OPEN)]
 
-    def totals(self) -> dict[tuple[str, int], tuple[int, int, Usage]]:
-        """Number, attempts and usage of the entries, by kind and state. The usage counts no calls."""
+    def sent(self) -> Iterator[Sent]:
+        """Yield all requests that have left, by age."""
+        if not self.is_fresh:
+            for found in self.connection.execute(_SENT):
+                yield Sent(*found)
+
+    def totals(self) -> dict[tuple[str, int], tuple[int, Usage]]:
+        """Number and usage of the entries, by kind and state. The usage counts no calls."""
         if self.is_fresh:
             return {}
         statement = (
-            "SELECT kind, state, count(*), sum(attempts), sum(prompt), sum(cached), sum(generated), 0, sum(written), "
-            "sum(reasoning) FROM entries GROUP BY kind, state"
+            "SELECT kind, state, count(*), sum(prompt), sum(cached), sum(generated), 0, sum(written), sum(reasoning) "
+            "FROM entries GROUP BY kind, state"
         )
         return {
-            (kind, state): (count, attempts, Usage(*tokens))
-            for kind, state, count, attempts, *tokens in self.connection.execute(statement)
+            (kind, state): (count, Usage(*tokens)) for kind, state, count, *tokens in self.connection.execute(statement)
         }
+
+    def again(self) -> dict[str, int]:
+        """How often requests and calls left again, by kind."""
+        return {} if self.is_fresh else dict(self.connection.execute(_AGAIN))
 
     def count_rows(self) -> tuple[int, int]:
         """The number of finished rows, and of those that failed."""

@@ -17,6 +17,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -33,6 +34,7 @@ from lmc.runtime.journal.file import (
     JournalFile,
     Kind,
     Listed,
+    Sent,
     Stored,
     is_full,
     reading,
@@ -55,8 +57,9 @@ _LOGGER = logging.getLogger(__name__)
 class AskedEntry(NamedTuple):
     """A request or a call before it leaves. ``request`` holds its parts as JSON data, without texts.
 
-    ``prompt`` are its prompt tokens, ``most`` its largest number of output tokens. ``name`` and ``line`` are those of a
-    tool; ``writes``: it may not be called twice. ``has_key``: it may, because it gets the same idempotency key.
+    An attempt of it has at most ``bound`` tokens of the prompt and ``most`` of the output. ``name`` and ``line`` are
+    those of a tool; ``writes``: it may not be called twice. ``has_key``: it may, because it gets the same idempotency
+    key.
     """
 
     kind: Kind
@@ -64,7 +67,7 @@ class AskedEntry(NamedTuple):
     op: str
     number: int
     request: Mapping[str, Any]
-    prompt: int = 0
+    bound: int = 0
     most: int = 0
     name: str = ""
     line: str | None = None
@@ -93,7 +96,8 @@ class Begun:
 
     ``id`` is the entry of its intent; None: there is none yet, as it has not left. ``before`` is the entry that an
     earlier session, or a request that was cancelled, has left. ``stored`` is the id of its answer at the provider, if
-    an earlier session got it; ``may_be_asked``: it may leave again where the provider has that no more.
+    an earlier session got it: it is fetched, and what the fetch answers ends ``before``. ``may_be_asked``: it may leave
+    again where the provider has that no more; ``stored`` is None then.
     """
 
     key: Key
@@ -126,10 +130,9 @@ class _Step(NamedTuple):
 
 @dataclass
 class Counts:
-    """Requests and calls of this session: answered from the journal, and sent although an earlier run had sent them."""
+    """Requests and calls of this session: answered from the journal, and different from those that it holds."""
 
     answered: int = 0
-    repeated: int = 0
     differing: int = 0
 
 
@@ -153,6 +156,7 @@ class RunJournal:
         self._file = file
         self._open: dict[int, Listed] = {}
         self._resumption = Resumption()
+        self._is_resumed = False
         self._begin: Callable[[], None] | None = None
         self._pending: dict[Key, list[Then]] = {}
         self._after: list[tuple[Callable[[Any], object], Any]] = []
@@ -231,6 +235,7 @@ class RunJournal:
         Rows that failed and are not ``done`` run again, and in them what failed.
         """
         self._check_texts()
+        self._is_resumed = True
         self._resumption = resumption
         with reading(self.shown):
             self.in_flight = [] if self.is_finished else self._file.open_entries()
@@ -249,6 +254,12 @@ class RunJournal:
         """Number, failure and line of each finished row. Before the first request."""
         with reading(self.shown):
             yield from self._file.rows()
+
+    def sent(self) -> Iterator[Sent]:
+        """Yield the requests of the run that had left when this session began; each time that it left is one."""
+        if self._is_resumed:  # the thread of the journal has the other connection
+            with reading(self.shown), closing(JournalFile(self._file.path, writable=False)) as file:
+                yield from file.sent()
 
     def ask(self, asked: AskedEntry, then: Then, *, at_sending: bool = False) -> None:
         """Pass ``then`` the answer that is on disk, or the entry of the intent once that is, or the error.
@@ -297,16 +308,6 @@ class RunJournal:
         if self.head.get(name) != value and not self.is_replay:
             self.head[name] = value
             self._put(_Step(lambda: self._file.set_head(name, value)))
-
-    def save(self, name: str, value: str, then: Callable[[Exception | None], object]) -> None:
-        """Write a fact; ``then`` is called once it is on disk."""
-        self.head[name] = value
-
-        def write() -> None:
-            self._file.set_head(name, value)
-            self._after.append((then, None))
-
-        self._put(_Step(write, then))
 
     def finish(self) -> None:
         """Mark the run as finished: all its rows have results."""
@@ -372,7 +373,7 @@ class RunJournal:
         for then, answer in after:
             try:
                 then(answer)
-            except Exception:  # the thread answers the others
+            except BaseException:  # the thread answers the others
                 _LOGGER.exception("an answer of the journal was not taken")
 
     def _write(self, steps: Iterable[_Step]) -> None:
@@ -414,9 +415,7 @@ class RunJournal:
 
     def _write_intent(self, begun: Begun) -> None:
         if begun.before is not None:
-            self._file.begin_again(begun.before)
-            begun.id = begun.before
-            return
+            self._file.supersede(begun.before)
         asked = begun.asked
         begun.id = self._file.begin(
             asked.kind,
@@ -425,7 +424,7 @@ class RunJournal:
             asked.number,
             digest=begun.key[-1],
             request=begun.text,
-            prompt=asked.prompt,
+            bound=asked.bound,
             most=asked.most,
         )
 
@@ -433,7 +432,7 @@ class RunJournal:
         """The answer to a request, or ``begun`` with what an earlier session left. Raises what it ends with instead."""
         asked, text, digest = begun.asked, begun.text, begun.key[-1]
         stored = self._file.find(asked.row, asked.op, asked.number)
-        same = next((entry for entry in stored if entry.digest == digest and entry.kind == asked.kind), None)
+        same = next((each for each in reversed(stored) if each.digest == digest and each.kind == asked.kind), None)
         if same is not None and same.state in (DONE, FAILED) and same.result is not None:
             if not same.result.startswith(UNKEPT):
                 return Recorded(same.state, same.result)
@@ -451,7 +450,6 @@ class RunJournal:
         if same.state != DROPPED and begun.stored is None:
             self._check_again(asked, same)
         self._open.pop(same.id, None)
-        self.counts.repeated += 1
         return begun
 
     def _check_again(self, asked: AskedEntry, before: Stored) -> None:
@@ -472,10 +470,7 @@ class RunJournal:
         self._after.append((then, None))
         waiting = self._pending.pop(begun.key, [])
         if outcome is not None:
-            if begun.id is None:  # it ended before it left
-                self._write_intent(begun)
-            assert begun.id is not None
-            self._file.end(begun.id, outcome.state, outcome.text, outcome.usage)
+            self._end(begun, outcome)
             answer = Recorded(outcome.state, outcome.text)
             self._after.extend((other, answer) for other in waiting)
         elif waiting:  # the next one sends it
@@ -485,6 +480,16 @@ class RunJournal:
                 self._write_intent(again)
             self._pending[begun.key] = waiting[1:]
             self._after.append((waiting[0], again))
+
+    def _end(self, begun: Begun, outcome: Outcome) -> None:
+        if begun.id is None and begun.stored is not None:  # it did not leave: its answer was fetched
+            if outcome.state != DONE:
+                return  # a later session may fetch it
+            begun.id = begun.before
+        if begun.id is None:  # it ended before it left
+            self._write_intent(begun)
+        assert begun.id is not None
+        self._file.end(begun.id, outcome.state, outcome.text, outcome.usage)
 
     def _put_row(self, number: int, line: str | None, *, failed: bool) -> None:
         self._rows += 1

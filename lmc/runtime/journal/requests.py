@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, asdict, astuple, fields
 from functools import lru_cache
 from typing import Any
 
@@ -14,18 +14,22 @@ import pydantic
 
 from lmc.ir import errors
 from lmc.ir.engine.protocol import Generation, Request, SamplingParams, Score, ScoreRequest
-from lmc.ir.errors import BudgetError, ConstraintError, EngineError, JournalError, LmcError
+from lmc.ir.errors import ConstraintError, EngineError, JournalError, LmcError
 from lmc.ir.usage import Usage
-from lmc.runtime.journal.file import DONE, DROPPED, FAILED
-from lmc.runtime.journal.journal import AskedEntry, Outcome, Recorded
+from lmc.runtime.budget.account import attempts_of
+from lmc.runtime.budget.bounds import TokenBound
+from lmc.runtime.journal.file import BEGUN, DONE, DROPPED, FAILED, LOST
+from lmc.runtime.journal.journal import AskedEntry, Outcome, Recorded, RunJournal
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=asdict)
 _NOT_KEPT = "timing"
 """Times are those of the run that measured them."""
+_MOST_COUNT = 1 << 53
+"""Tokens and attempts of a request, at most: a file may hold anything."""
 
 
-def asked_generation(request: Request) -> AskedEntry:
-    """Return the parts of a request; two that are equal have the same results."""
+def asked_generation(request: Request, bound: TokenBound) -> AskedEntry:
+    """Return the parts of a request; two that are equal have the same results. ``bound`` is that of an attempt."""
     parts = {
         "prompt": _tokens(request.prompt),
         "sampling": _sampling(request.sampling),
@@ -34,15 +38,14 @@ def asked_generation(request: Request) -> AskedEntry:
         "may_be_cut": request.may_be_cut,
         "jump_forward": request.jump_forward,
     }
-    length, most = len(request.prompt), request.sampling.max_tokens
-    return AskedEntry("generate", request.instance, request.op_id, request.number, parts, length, most)
+    return AskedEntry("generate", request.instance, request.op_id, request.number, parts, *bound)
 
 
-def asked_score(request: ScoreRequest) -> AskedEntry:
+def asked_score(request: ScoreRequest, bound: TokenBound) -> AskedEntry:
     """Return the parts of a request for scores."""
     flat = [token_id for row in request.continuations for token_id in (*row, -1)]
     parts = {"prompt": _tokens(request.prompt), "continuations": _tokens(flat)}
-    return AskedEntry("score", request.instance, request.op_id, request.number, parts, len(request.prompt))
+    return AskedEntry("score", request.instance, request.op_id, request.number, parts, *bound)
 
 
 def end_of(result: Any) -> Outcome | None:
@@ -51,9 +54,7 @@ def end_of(result: Any) -> Outcome | None:
         return Outcome(DONE, _text(result, _GENERATION), result.usage)
     if isinstance(result, Score):
         return Outcome(DONE, _text(result, _SCORE), Usage(result.prompt_tokens, result.cached_tokens))
-    if isinstance(result, BudgetError):
-        return Outcome(DROPPED, json.dumps(error_data(result)))
-    if isinstance(result, LmcError) and result.ends_run:
+    if not isinstance(result, Exception) or (isinstance(result, LmcError) and result.ends_run):
         return None
     usage = (result.usage if isinstance(result, LmcError) else None) or Usage()
     return Outcome(FAILED, json.dumps(error_data(result)), usage)
@@ -65,9 +66,28 @@ def result_of(answer: Recorded, kind: type[Any]) -> Any:
         data = json.loads(answer.text)
         return error_of(data) if answer.state != DONE else _READERS[kind].validate_python(data)
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise JournalError(
-            "the journal holds a result that can't be read", remedy="name another file for --journal"
-        ) from error
+        raise _unreadable() from error
+
+
+def sent_requests(journal: RunJournal) -> Iterator[tuple[TokenBound, Any]]:
+    """Yield bounds for the attempts and the results of all requests that earlier sessions of a run have sent.
+
+    The result is None where there is none. Raises ``JournalError`` for figures that no journal of lmc holds.
+    """
+    for sent in journal.sent():
+        result: Any = None
+        if sent.state in (DONE, FAILED, DROPPED):
+            kind = Generation if sent.kind == "generate" else Score
+            result = result_of(Recorded(sent.state, sent.result or ""), kind)
+        elif sent.state not in (BEGUN, LOST):
+            raise _unreadable()
+        attempts = attempts_of(result)
+        counts = [sent.bound, sent.most]
+        if attempts is not None:
+            counts += [attempts.unknown, *(count for usage in attempts.known for count in astuple(usage))]
+        if not all(0 <= count <= _MOST_COUNT for count in counts):
+            raise _unreadable()
+        yield TokenBound(sent.bound, sent.most), result
 
 
 def error_data(error: BaseException) -> dict[str, Any]:
@@ -136,3 +156,7 @@ def _sampling(sampling: SamplingParams) -> dict[str, Any]:
     plain = SamplingParams()
     data = {each.name: getattr(sampling, each.name) for each in fields(sampling)}
     return {name: value for name, value in data.items() if value != getattr(plain, name)}
+
+
+def _unreadable() -> JournalError:
+    return JournalError("the journal holds a result that can't be read", remedy="name another file for --journal")

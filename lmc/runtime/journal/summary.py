@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from lmc.ir.errors import InputError
 from lmc.ir.usage import Usage
-from lmc.runtime.journal.file import BEGUN, DONE, JournalFile, Listed, reading
+from lmc.runtime.journal.file import BEGUN, DONE, FAILED, LOST, JournalFile, Listed, reading
 
 MAX_LISTED = 100_000
 """Requests in flight that are listed at most."""
@@ -17,7 +17,7 @@ MAX_LISTED = 100_000
 
 @dataclass(frozen=True)
 class EndCounts:
-    """Counts of requests, or of calls of tools. ``repeated`` counts how often one left again."""
+    """Counts of requests, or of calls of tools, by their last ends. ``repeated`` counts how often one left again."""
 
     finished: int = 0
     failed: int = 0
@@ -27,7 +27,10 @@ class EndCounts:
 
 @dataclass(frozen=True)
 class Open:
-    """A request, or a call of a tool, that has begun and has no result. ``most`` are its output tokens at most."""
+    """A request, or a call of a tool, that has begun and has no result.
+
+    One attempt has ``prompt_tokens`` and ``most`` output tokens at most.
+    """
 
     kind: str
     row: int
@@ -61,19 +64,19 @@ def summarize(path: str) -> JournalSummary:
         if not head:
             raise _nothing(path)
         rows, failed = file.count_rows()
-        totals = file.totals()
+        totals, again = file.totals(), file.again()
         entries = [] if head.get("state") == "finished" else file.open_entries()[:MAX_LISTED]
         listed = [_open(entry) for entry in entries]
-        ended = [total for (kind, state), total in totals.items() if kind != "call" and state != BEGUN]
-        answered = Usage(calls=sum(count for count, _, _ in ended))
+        ended = [total for (kind, state), total in totals.items() if kind != "call" and state not in (BEGUN, LOST)]
+        answered = Usage(calls=sum(count for count, _ in ended))
         return JournalSummary(
             state="texts removed" if "forgotten" in head else head.get("state", "unknown"),
             record=head.get("record", ""),
             rows=rows,
             failed_rows=failed,
-            requests=_ends(totals, ("generate", "score"), sum(entry.kind != "call" for entry in entries)),
-            calls=_ends(totals, ("call",), sum(entry.kind == "call" for entry in entries)),
-            usage=sum((usage for _, _, usage in ended), answered),
+            requests=_ends(totals, again, ("generate", "score"), sum(entry.kind != "call" for entry in entries)),
+            calls=_ends(totals, again, ("call",), sum(entry.kind == "call" for entry in entries)),
+            usage=sum((usage for _, usage in ended), answered),
             in_flight=[entry for entry in listed if entry.kind != "call"],
             blockers=[entry for entry, found in zip(listed, entries, strict=True) if _writes(found)],
             notes=[str(note) for note in json.loads(head.get("notes", "[]"))],
@@ -98,17 +101,19 @@ def _nothing(path: str) -> InputError:
     return InputError(f"no run has begun in the journal {path}", remedy="name the journal of a run")
 
 
-def _ends(totals: Mapping[tuple[str, int], tuple[int, int, Usage]], kinds: tuple[str, ...], begun: int) -> EndCounts:
-    found = [(state, total) for (kind, state), total in totals.items() if kind in kinds]
-    done = sum(total[0] for state, total in found if state == DONE)
-    failed = sum(total[0] for state, total in found if state not in (DONE, BEGUN))
-    return EndCounts(done, failed, begun, sum(total[1] - total[0] for _, total in found))
+def _ends(
+    totals: Mapping[tuple[str, int], tuple[int, Usage]], again: Mapping[str, int], kinds: tuple[str, ...], begun: int
+) -> EndCounts:
+    def count(state: int) -> int:
+        return sum(totals[kind, state][0] for kind in kinds if (kind, state) in totals)
+
+    return EndCounts(count(DONE), count(FAILED), begun, sum(again.get(kind, 0) for kind in kinds))
 
 
 def _open(entry: Listed) -> Open:
     name = _parts(entry).get("name") if entry.kind == "call" else None
     tool = None if name is None else str(name)
-    return Open(entry.kind, entry.row, entry.op, entry.number, entry.prompt, entry.most, tool)
+    return Open(entry.kind, entry.row, entry.op, entry.number, entry.bound, entry.most, tool)
 
 
 def _writes(entry: Listed) -> bool:

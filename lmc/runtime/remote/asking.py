@@ -118,6 +118,10 @@ class ModelProtocol(Protocol):
         """Ask once. With ``on_text`` the reply is read as a stream. Raises ``AttemptError`` (``failures.py``)."""
         ...
 
+    async def fetch(self, stored: str) -> Reply | None:
+        """Return the answer that the provider keeps under an id since an earlier run; None where it has none."""
+        ...
+
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
         """Score continuations. Raises ``AttemptError``."""
         ...

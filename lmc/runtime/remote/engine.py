@@ -47,6 +47,7 @@ from lmc.runtime.remote.failures import AttemptError, OwnError, malformed, shown
 from lmc.runtime.remote.limits import RateLimits
 
 T = TypeVar("T")
+R = TypeVar("R")
 _UNBOUNDED = 1 << 40
 _REFUSED = 1.0
 """Seconds without a request, after which a key or a quota that was refused may be good again."""
@@ -308,10 +309,13 @@ class RemoteEngine:
         async def once() -> Generation:
             limits, most = self._opened(), _most_bytes(asked.max_tokens)
             async with limits.place(planned, most, self._stop_where_refused) as charge:
-                await _announced(leaving)
                 reader = _Reader(asked, self._tokenizer, shown)
                 try:
-                    reply = await self._within(asked, reader if self._streams(asked, on_delta) else None)
+                    reply = await self._fetched(asked)
+                    if reply is None:
+                        await _announced(leaving)
+                        on_text = reader.text if self._streams(asked, on_delta) else None
+                        reply = await self._within(asked, self._api().generate(asked, on_text))
                     found = reader.generation(reply)
                 except AttemptError as failure:
                     if failure.usage.prompt_tokens and not charge.counts_plan:
@@ -384,11 +388,28 @@ class RemoteEngine:
         error.unknown_calls = 1 + sum(each.unknown_calls for each in failed)
         raise error
 
-    async def _within(self, asked: Asked, reader: _Reader | None) -> Reply:
-        """Ask once, within the timeouts of the target."""
+    async def _fetched(self, asked: Asked) -> Reply | None:
+        """Fetch the answer that the provider has kept since an earlier run. None: it is to be asked for."""
+        stored = asked.request.stored
+        if stored is None or stored.id is None:
+            return None
+        found = await self._within(asked, self._api().fetch(stored.id))
+        if found is None:
+            stored.id = None
+            if not stored.may_be_asked:
+                error = EngineError(
+                    f"{asked.request.op_id} of row {asked.request.instance} was in flight when the run ended, may have "
+                    f"been billed, and {self._spec} has no answer stored",
+                    remedy="repeat such requests: --in-flight repeat, after the row is deleted from the output",
+                )
+                raise AttemptError(error, again=False, usage=Usage())
+        return found
+
+    async def _within(self, asked: Asked, work: Coroutine[Any, Any, R]) -> R:
+        """Wait for an answer within the timeout of the target."""
         try:
             async with asyncio.timeout(asked.timeout):
-                return await self._api().generate(asked, None if reader is None else reader.text)
+                return await work
         except TimeoutError:
             raise too_slow(self._spec, "whole answer", asked.timeout) from None
 

@@ -8,7 +8,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lmc.ir.engine.protocol import OnDelta, Request, ScoreRequest
+from lmc.ir.errors import JournalError
 from lmc.runtime.journal.file import JournalFile
 from lmc.runtime.journal.journal import Resumption, RunJournal
 from tests.runtime.engines import LateEngine
@@ -92,3 +95,18 @@ def entries(path: Path) -> list[tuple[str, int, str, int, int]]:
         return database.execute("SELECT kind, row, op, number, state FROM entries ORDER BY id").fetchall()
     finally:
         database.close()
+
+
+def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Let journals fail after so many steps, each of them committed."""
+    left = [after]
+    commit = RunJournal._commit
+
+    def limited(journal: Any, steps: list[Any]) -> None:
+        for step in steps:
+            left[0] -= 1
+            if left[0] < 0 and journal._error is None:
+                journal._error = JournalError("the journal can't be written any further", remedy="resume")
+            commit(journal, [step])
+
+    monkeypatch.setattr(RunJournal, "_commit", limited)

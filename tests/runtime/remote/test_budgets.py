@@ -1,7 +1,10 @@
 """Budgets of runs on simulated providers: what they bill never exceeds one, whatever happens on the way."""
 
+import contextlib
 import json
+import sqlite3
 import sys
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,9 +14,11 @@ import pytest
 import lmc
 from lmc.cost.budget import Amount, Budget
 from lmc.cost.prices import Price, PriceBook
+from lmc.driver.commands import journal as journals
 from lmc.driver.targets.hosted import hosted_target
-from lmc.ir.errors import BudgetError, InputError
+from lmc.ir.errors import BudgetError, InputError, JournalError
 from lmc.ir.usage import Usage
+from tests.runtime.journal.journals import break_off
 from tests.runtime.remote.faults import FaultProxy, seeded
 from tests.runtime.remote.hosted_runs import PROGRAM, SPECS, answer, discussion, hosted, target
 from tests.runtime.remote.simulator import Simulator
@@ -132,6 +137,92 @@ def test_a_resumed_run_continues_its_budget(tmp_path: Path):
         assert not any(each.error for each in last)
         assert len(simulator.arrivals) == 48
         assert simulator.finished_twice() == []
+
+
+def broken_off(program: Any, path: str, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """End a run as a crash does, after so many commits of its journal."""
+    with monkeypatch.context() as patch:
+        break_off(patch, after=after)
+        with pytest.raises(JournalError):
+            program.on(journal=path).batch(ROWS)
+
+
+@pytest.mark.parametrize("before", [None, Budget(calls=100), Budget(tokens=10**6), Budget(usd=1)])
+@pytest.mark.parametrize("limit", ["calls", "tokens", "usd"])
+def test_all_that_earlier_sessions_spent_counts(
+    before: Budget | None, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Whatever limits they had: calls, tokens and dollars are sums over what was sent."""
+    path = str(tmp_path / "j")
+    with hosted(), Simulator() as simulator:
+        program = discussion.on(target(simulator.url, "chat", attempts=1), journal=path)
+        broken_off(program.on(budget=before), path, monkeypatch, 40)
+        summary = journals.summary(path)
+        budget = Budget(**{limit: getattr(billed(simulator), limit)})
+        found = program.on(budget=budget, resume=True).batch(ROWS)
+        assert max(Counter(each.digest for each in simulator.arrivals).values()) == 1, "nothing is sent again"
+        assert len(simulator.arrivals) <= summary.requests.finished + len(summary.in_flight), "nor anything else"
+        assert sum(isinstance(each.error, BudgetError) for each in found) > 0
+
+
+def test_a_refusal_leaves_what_is_in_flight_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = str(tmp_path / "j")
+    with hosted(), Simulator() as simulator:
+        program = discussion.on(target(simulator.url, "chat", attempts=1), journal=path)
+        broken_off(program, path, monkeypatch, 30)
+        before = journals.summary(path)
+        assert before.in_flight
+        sent = len(simulator.arrivals)
+        for _ in range(2):
+            program.on(budget=Budget(calls=1), resume=True).batch(ROWS)
+            after = journals.summary(path)
+            assert (after.in_flight, after.requests) == (before.in_flight, before.requests)
+        assert len(simulator.arrivals) == sent
+        found = program.on(budget=Budget(calls=1000), resume=True).batch(ROWS)
+        assert not any(each.error for each in found)
+        assert journals.summary(path).requests.repeated == len(before.in_flight)
+
+
+def test_requests_that_a_budget_refused_are_not_in_the_journal(tmp_path: Path):
+    for spec in ("toy", "chat"):
+        path = str(tmp_path / spec)
+        with hosted(), Simulator() as simulator:
+            place = spec if spec == "toy" else target(simulator.url, "chat", attempts=1)
+            program = discussion.on(place, journal=path)
+            program.on(budget=Budget(calls=9)).batch(ROWS)
+            found = journals.summary(path).requests
+            assert (found.finished, found.failed, found.in_flight, found.repeated) == (9, 0, 0, 0)
+            program.on(budget=Budget(calls=48), resume=True).batch(ROWS)
+            found = journals.summary(path).requests
+            assert (found.finished, found.failed, found.in_flight, found.repeated) == (48, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "bound = -1",
+        "most = -5",
+        "bound = 9007199254740993",
+        "result = '{'",
+        "result = NULL",
+        "result = '[]'",
+        "result = replace(result, '\"prompt_tokens\":', '\"prompt_tokens\":-')",
+        'result = replace(result, \'"prompt_tokens":\', \'"prompt_tokens":NaN,"x":\')',
+        'result = replace(result, \'"prompt_tokens":\', \'"prompt_tokens":9e99,"x":\')',
+        "state = 77",
+    ],
+)
+def test_figures_that_no_journal_of_lmc_holds_are_one_error(tmp_path: Path, change: str):
+    path = tmp_path / "j"
+    with hosted(), Simulator() as simulator:
+        program = discussion.on(target(simulator.url, "chat", attempts=1), journal=path)
+        program.on(budget=Budget(calls=9)).batch(ROWS)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute(f"UPDATE entries SET {change} WHERE id = 3")
+            database.commit()
+        with pytest.raises(JournalError, match="can't be read"):
+            program.on(budget=Budget(calls=48), resume=True).batch(ROWS)
+        assert len(simulator.arrivals) == 9
 
 
 def test_errors_come_before_anything_is_sent(tmp_path: Path):

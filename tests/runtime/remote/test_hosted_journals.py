@@ -19,14 +19,14 @@ from lmc.driver.batch.run_journal import replayed_target
 from lmc.driver.commands import journal as journals
 from lmc.driver.errors import UsageError
 from lmc.ir.engine.protocol import Request, SamplingParams
-from lmc.ir.errors import InputError, JournalError
+from lmc.ir.errors import EngineError, InputError, JournalError
 from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.usage import Usage
 from lmc.runtime.journal.engine import JournaledEngine
 from lmc.runtime.journal.journal import Resumption, RunJournal
 from lmc.runtime.remote.engine import RemoteEngine
 from lmc.runtime.remote.protocols import openai_responses
-from tests.runtime.journal.journals import begun
+from tests.runtime.journal.journals import begun, break_off
 from tests.runtime.remote.faults import Fault, FaultProxy, listed
 from tests.runtime.remote.hosted_runs import KEY_NAME, PROGRAM, REQUESTS, answer, discussion, hosted, target
 from tests.runtime.remote.providers.replies import Reply, drawn
@@ -45,7 +45,7 @@ def test_a_run_that_breaks_off_is_resumed_and_pays_for_nothing_twice(
         expected = [(each.value, each.usage) for each in program.batch(ROWS)]
         simulator.arrivals.clear()
         with monkeypatch.context() as patch:
-            _break_off(patch, after=25)
+            break_off(patch, after=25)
             with pytest.raises(JournalError):
                 program.on(journal=path).batch(ROWS)
         before = journals.summary(path)
@@ -111,6 +111,33 @@ def test_an_answer_that_the_provider_has_stored_is_fetched(
         assert journals.summary(path).state == "finished"
 
 
+@pytest.mark.parametrize("end", ["running", "unreadable", "budget"])
+def test_a_stored_answer_is_fetched_later_where_a_session_could_not(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Neither a fetch that fails nor a budget that has no room for it makes the request one that is asked again."""
+    path = str(tmp_path / "j")
+    monkeypatch.setattr(openai_responses, "_LOOK_SECONDS", 0.001)
+    plan = listed([Fault.IDLE])
+    with hosted(), Simulator(drawn) as simulator, FaultProxy(simulator.url, plan, idle=60.0) as proxy:
+        program = answer.on(target(proxy.url, "responses", store=True, attempts=2))
+        broken_off(program, path)
+        [name] = kept_ids(path)
+        whole = simulator.stored[name]
+        again = program.on(journal=path, resume=True)
+        if end != "budget":
+            simulator.stored[name] = {"x": 1} if end == "unreadable" else {**whole, "status": "in_progress"}
+        with pytest.raises(EngineError):
+            (again.on(budget=Budget(calls=1)) if end == "budget" else again).run("What?")
+        assert kept_ids(path) == [name]
+        simulator.stored[name] = whole
+        found = again.on(budget=Budget(calls=4)).run("What?")
+        assert found.value == "".join(part["text"] for item in whole["output"] for part in item.get("content", ()))
+        assert (len(simulator.arrivals), kept_ids(path)) == (1, [])
+        summary = journals.summary(path)
+        assert (summary.state, summary.requests.finished, summary.requests.repeated) == ("finished", 1, 0)
+
+
 def test_an_answer_is_stored_only_where_the_target_says_so(tmp_path: Path):
     path = str(tmp_path / "j")
     plan = listed([Fault.IDLE])
@@ -165,7 +192,7 @@ def test_requests_that_wait_for_a_limit_are_not_in_flight(
     with hosted(minute=0.5), Simulator(latency=0.02) as simulator:
         program = discussion.on(target(simulator.url, "chat", **limits), budget=budget)
         with monkeypatch.context() as patch:
-            _break_off(patch, after=after)
+            break_off(patch, after=after)
             with pytest.raises(JournalError):
                 program.on(journal=path).batch(ROWS)
         before = journals.summary(path)
@@ -281,18 +308,3 @@ def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
     except SystemExit as end:
         return end.code or 0
     return 0
-
-
-def _break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """Let journals fail after so many steps, each of them committed."""
-    left = [after]
-    commit = RunJournal._commit
-
-    def limited(journal: Any, steps: list[Any]) -> None:
-        for step in steps:
-            left[0] -= 1
-            if left[0] < 0 and journal._error is None:
-                journal._error = JournalError("the journal can't be written any further", remedy="resume")
-            commit(journal, [step])
-
-    monkeypatch.setattr(RunJournal, "_commit", limited)

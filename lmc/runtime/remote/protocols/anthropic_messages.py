@@ -46,6 +46,9 @@ class MessagesProtocol:
                 return self._reply(str(text), answer.stop_reason, answer.stop_sequence, usage)
             return await self._stream(body, on_text)
 
+    async def fetch(self, stored: str) -> None:
+        del stored  # this API keeps no answers
+
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
         del request, timeout
         raise AttemptError(EngineError("a chat API scores no texts"), again=False)

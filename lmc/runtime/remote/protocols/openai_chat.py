@@ -44,6 +44,9 @@ class ChatProtocol:
                 return self._reply(message.content or "", answer.choices[0], usage, asked)
             return await self._stream(body, on_text, asked)
 
+    async def fetch(self, stored: str) -> None:
+        del stored  # this API keeps no answers
+
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
         del request, timeout
         raise AttemptError(EngineError("a chat API scores no texts"), again=False)

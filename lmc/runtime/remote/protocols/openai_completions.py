@@ -41,6 +41,9 @@ class CompletionsProtocol:
                 return self._reply(choice.text, self._ids(choice), choice, usage, asked)
             return await self._stream(body, on_text, asked)
 
+    async def fetch(self, stored: str) -> None:
+        del stored  # this API keeps no answers
+
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
         del timeout  # that of the client
         prompts = [[*request.prompt, *each] for each in request.continuations]

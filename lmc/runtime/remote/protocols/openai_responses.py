@@ -31,9 +31,6 @@ class ResponsesProtocol:
 
     async def generate(self, asked: Asked, on_text: OnText | None) -> Reply:
         async with translated(openai, self._service):
-            found = await self._stored(asked)
-            if found is not None:
-                return found
             body, stored = self._body(asked), asked.request.stored
             if on_text is None and not body["store"]:
                 return self._reply(await self._client.responses.create(**body))
@@ -55,6 +52,28 @@ class ResponsesProtocol:
                 raise malformed(self._service.model, "a stream that ends before its end")
             return self._reply(final)
 
+    async def fetch(self, stored: str) -> Reply | None:
+        answer: Any = None
+        async with translated(openai, self._service):
+            for _ in range(_LOOKS if self._service.settings.store else 0):
+                try:
+                    answer = await self._client.responses.retrieve(stored)
+                except openai.NotFoundError:
+                    break
+                if answer.status not in ("queued", "in_progress"):
+                    break
+                await asyncio.sleep(_LOOK_SECONDS)
+            if answer is None or answer.status in ("failed", "cancelled"):
+                return None
+            if answer.status in ("completed", "incomplete"):
+                return self._reply(answer)
+            if answer.status not in ("queued", "in_progress"):
+                raise malformed(self._service.model, f"a stored answer with the status {answer.status!r:.40}")
+            error = EngineError(
+                f"{self._service.model} still writes the answer {stored} of an earlier run", remedy="resume it later"
+            )
+            raise AttemptError(error, again=False, usage=Usage())
+
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
         del request, timeout
         raise AttemptError(EngineError("a chat API scores no texts"), again=False)
@@ -75,32 +94,6 @@ class ResponsesProtocol:
             form = {"type": "json_schema", "name": "output", "schema": asked.form.schema, "strict": True}
             body["text"] = {"format": form}
         return body
-
-    async def _stored(self, asked: Asked) -> Reply | None:
-        """Fetch the answer that the provider has kept since an earlier run. None: it is to be asked for."""
-        stored = asked.request.stored
-        if stored is None or stored.id is None:
-            return None
-        answer: Any = None
-        for _ in range(_LOOKS if self._service.settings.store else 0):
-            try:
-                answer = await self._client.responses.retrieve(stored.id)
-            except openai.NotFoundError:
-                break
-            if answer.status not in ("queued", "in_progress"):
-                break
-            await asyncio.sleep(_LOOK_SECONDS)
-        if answer is not None and answer.status in ("completed", "incomplete"):
-            return self._reply(answer)
-        stored.id = None
-        if not stored.may_be_asked:
-            error = EngineError(
-                f"{asked.request.op_id} of row {asked.request.instance} was in flight when the run ended, may have "
-                f"been billed, and {self._service.model} has no answer stored",
-                remedy="repeat such requests: --in-flight repeat, after the row is deleted from the output",
-            )
-            raise AttemptError(error, again=False, usage=Usage())
-        return None
 
     def _reply(self, answer: Any) -> Reply:
         name = self._service.model

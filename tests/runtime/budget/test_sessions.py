@@ -1,0 +1,118 @@
+"""Random programs in sessions that are cut anywhere, each with a budget of its own, or with none."""
+
+import asyncio
+import os
+import sqlite3
+import tempfile
+from collections import Counter
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmc.backend.lower import lower
+from lmc.cost.budget import Amount, Budget
+from lmc.driver.run.budgets import budgeted, run_budget
+from lmc.ir.engine.protocol import OnDelta, Request, ScoreRequest
+from lmc.ir.errors import JournalError
+from lmc.ir.usage import Usage
+from lmc.runtime.executor import Executor, Instance, Resources
+from lmc.runtime.journal.calls import JournaledCalls
+from lmc.runtime.journal.engine import JournaledEngine
+from lmc.runtime.journal.journal import Resumption, RunJournal
+from tests.program_strategies import Program, programs
+from tests.runtime.engines import LateEngine
+from tests.runtime.journal.journals import CutJournal, Sent, entries
+from tests.runtime.region_texts import TOY
+
+FULL = os.environ.get("LMC_TEST_FULL") == "1"
+HEAD = {"record": "{}"}
+budgets = st.one_of(
+    st.none(),
+    st.builds(Budget, calls=st.integers(1, 12)),
+    st.builds(Budget, tokens=st.integers(1, 2500)),
+    st.builds(Budget, calls=st.integers(1, 12), tokens=st.integers(1, 2500)),
+)
+
+
+class BillingEngine(LateEngine):
+    """Bills all that is submitted: ``billed`` is the sum, ``sent`` how often each request was."""
+
+    def __init__(self, *, seed: int) -> None:
+        super().__init__(seed=seed, most_seconds=0.0)
+        self.billed = Amount()
+        self.sent: Counter[Sent] = Counter()
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Any:
+        self.sent[request.instance, request.op_id, request.number] += 1
+        handle = super().submit(request, on_delta)
+        handle.future.add_done_callback(lambda done: done.exception() or self._bill(done.result().usage))
+        return handle
+
+    def score(self, request: ScoreRequest) -> Any:
+        self.sent[request.instance, request.op_id, request.number] += 1
+        handle = super().score(request)
+        handle.future.add_done_callback(
+            lambda done: done.exception() or self._bill(Usage(done.result().prompt_tokens, 0, 0, 1))
+        )
+        return handle
+
+    def _bill(self, usage: Usage) -> None:
+        self.billed += Amount.of(usage)
+
+
+def session(program: Program, engine: BillingEngine, path: Path, budget: Budget | None, commits: int) -> None:
+    """One session of a run. It ends after so many commits as a process that is killed."""
+
+    async def main(journal: RunJournal) -> None:
+        account = run_budget(budget, TOY)
+        used = JournaledEngine(engine if account is None else budgeted(engine, account, journal), journal)
+        resources = Resources(used, journal=JournaledCalls(journal))
+        executor = Executor(used, lower(program.module, TOY), program.hosts, constraints=program.constraints)
+        try:
+            await executor.run_batch(
+                [Instance(0, program.inputs)], [0], lambda *_: None, run_seed=5, resources=resources
+            )
+        finally:
+            resources.close()
+
+    journal = CutJournal.open(str(path))
+    assert isinstance(journal, CutJournal)
+    journal.without_waiting()
+    journal.commits = commits
+    if journal.is_fresh:
+        journal.start(HEAD)
+    else:
+        journal.resume(Resumption(retry_writes={"tell"}))
+    with suppress(JournalError), journal:
+        asyncio.run(main(journal))
+
+
+@settings(max_examples=500 if FULL else 100)
+@given(programs(), st.lists(st.tuples(budgets, st.integers(1, 40)), min_size=2, max_size=4), st.integers(0, 9))
+def test_no_session_spends_beyond_its_budget(program: Program, sessions: list[Any], seed: int):
+    """What earlier sessions have spent counts, whatever budgets they had: all that was sent, at its worst case."""
+    engine = BillingEngine(seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "j")
+        for budget, commits in sessions:
+            before, open_before = engine.billed, in_flight(path)
+            sent_before = engine.sent.copy()
+            session(program, engine, path, budget, commits)
+            added = engine.billed - before
+            assert budget is None or added == Amount() or engine.billed.fits(budget), (before, engine.billed, budget)
+            sent = Counter((row, op, number) for kind, row, op, number, _ in entries(path) if kind != "call")
+            assert all(count <= sent[key] for key, count in engine.sent.items()), "each request is on disk"
+            again = engine.sent - sent_before
+            assert not (open_before - in_flight(path)) - {*again}, "what is in flight is lost where it is sent again"
+
+
+def in_flight(path: Path) -> set[Sent]:
+    """The requests that have left and did not end."""
+    if not path.exists() or not path.stat().st_size:
+        return set()
+    with closing(sqlite3.connect(path)) as database:
+        found = database.execute("SELECT row, op, number FROM entries WHERE state = 0 AND kind != 'call'")
+        return {*found.fetchall()}
