@@ -304,7 +304,7 @@ class JournalFile:
         }
 
     def again(self) -> dict[str, int]:
-        """How often requests and calls left again, by kind."""
+        """Return the number of times that requests and calls left again, by kind."""
         return {} if self.is_fresh else dict(self.connection.execute(_AGAIN))
 
     def count_rows(self) -> tuple[int, int]:
