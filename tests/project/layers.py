@@ -74,7 +74,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "lmc.cache": ("batch_order", "simulation"),
     "lmc.passes": ("analysis", "canonicalize"),
     "lmc.backend": ("json", "schedule"),
-    "lmc.report": ("analysis", "forms"),
+    "lmc.report": ("analysis", "forms", "cost"),
     "lmc.driver": ("targets", "compile", "run", "batch", "saved", "commands", "viewing"),
     "lmc.cli": ("results", "commands"),
     "lmc.runtime": ("hints", "kernels", "local", "remote", "budget", "journal", "server"),

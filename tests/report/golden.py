@@ -1,4 +1,4 @@
-"""The golden files of views: ``python -m tests.report.golden`` writes them and the JSON Schema of the format.
+"""The golden files of views: ``python -m tests.report.golden`` writes them and the JSON Schemas of the formats.
 
 The data of a program are kept with line breaks, which the JSON itself does not have.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lmc import driver
+from lmc.report.cost.model import schema_text as cost_schema_text
 from lmc.report.forms.tree import tree
 from lmc.report.model import CompiledView, MeasuredCost, schema_text
 from tests.examples.cases import EXAMPLES
@@ -19,6 +20,7 @@ from tests.report.typescript import declarations
 
 FILES = REPOSITORY / "tests" / "report" / "golden_files"
 SCHEMA = REPOSITORY / "docs" / "lmc-view.schema.json"
+COST_SCHEMA = REPOSITORY / "docs" / "lmc-cost.schema.json"
 TYPES = REPOSITORY / "lmc" / "report" / "static" / "view.d.ts"
 BROKEN = "tests/report/broken.py"
 WITH_DATA = ("judge", "broken")
@@ -69,6 +71,7 @@ def main() -> None:
             for path, text in texts(name, Path(folder)):
                 path.write_text(text, encoding="utf-8")
     SCHEMA.write_text(schema_text(), encoding="utf-8")
+    COST_SCHEMA.write_text(cost_schema_text(), encoding="utf-8")
     TYPES.write_text(declarations(), encoding="utf-8")
 
 

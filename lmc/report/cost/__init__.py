@@ -1,0 +1,1 @@
+"""The cost of programs as data, tables and reports."""
