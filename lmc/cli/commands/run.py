@@ -238,7 +238,7 @@ def run_command(
                     sink.journal = driver.open_journal(kept)
                 if sink.journal is not None:
                     stack.enter_context(sink.journal)
-                record = None if rows_file is None and kept is None else _record(runner, named, assignments, data)
+                record = None if rows_file is None and kept is None else _record(runner, named, assignments, data, replay)
                 if rows_file is not None and record is not None:
                     sink.rows_file = stack.enter_context(rows_file)
                     sink.done = rows_file.resume(record) if resume else rows_file.start(record)
@@ -334,11 +334,21 @@ def _print_notes(sink: Sink) -> None:
 
 
 def _record(
-    runner: driver.Runner | driver.SavedRunner, named: list[str], assignments: list[str] | None, data: str | None
+    runner: driver.Runner | driver.SavedRunner,
+    named: list[str],
+    assignments: list[str] | None,
+    data: str | None,
+    replayed: str | None,
 ) -> driver.RunRecord:
     options = {"seed": runner.options.seed, "order_sections": runner.options.order_sections}
     return driver.record_run(
-        runner.program, named, _target(runner), options=options, arguments=assignments or [], rows=data
+        runner.program,
+        named,
+        _target(runner),
+        options=options,
+        arguments=assignments or [],
+        rows=data,
+        asks=replayed is None,
     )
 
 

@@ -15,6 +15,7 @@ import pydantic
 
 from lmc.driver.batch.lines import is_plain_file
 from lmc.driver.programs import UsageError, is_library, program_file
+from lmc.driver.targets.hosted import is_unprobed
 from lmc.driver.targets.probes import served_by
 from lmc.driver.targets.registry import model_folder
 from lmc.driver.version import __version__
@@ -29,6 +30,7 @@ _TOKENIZER_FILES = ("*.json", "*.jinja", "*.model", "*.txt")
 _OF_RESULTS = ("api", "base_url", "continuation", "reasoning_tokens")
 _CAPABILITIES = ("contexts", "continuation", "greedy", "seed", "structured", "scores", "parameters")
 """The capabilities of a hosted model that its requests and results depend on."""
+_OF_FALLBACK = " of the fallback"
 _WHOLE_BYTES = 2**26
 """Model files up to this size are digested whole; larger ones by size and samples."""
 _SAMPLES = 64
@@ -93,6 +95,8 @@ class RunRecord:
             is_other = "its files have changed" if same else f"it was {before.model_name}"
             return f"the model is {self.model_name}, and {is_other}"
         for name in {**self.options, **before.options}:  # the served model is before what follows from it
+            if name.endswith(_OF_FALLBACK) and not (name in self.options and name in before.options):
+                continue  # one of both runs could not know it: the fallback was down
             if self.options.get(name) != before.options.get(name):
                 return f"{name} is {self.options.get(name)}, and was {before.options.get(name)}"
         for name in sorted({*self.arguments, *before.arguments}):
@@ -111,14 +115,15 @@ def record_run(
     options: Mapping[str, Any],
     arguments: Sequence[str],
     rows: str | None,
+    asks: bool = True,
 ) -> RunRecord:
     """The record of a run that starts now.
 
     ``specs`` are the program and the saved plan as the command line names them; their files are loaded already.
-    ``rows`` is the input file or None. Reads all of it, and the model's files, once. Raises ``UsageError`` where the
-    input can't be read, ``InputError`` where the model can't.
+    ``rows`` is the input file or None. Reads all of it, and the model's files, once. ``asks``: a server may be asked
+    for its model. Raises ``UsageError`` where the input can't be read, ``InputError`` where the model can't.
     """
-    settings = {**target_settings(target), **options}
+    settings = {**target_settings(target, asks=asks), **options}
     words = {name: _digest(value.encode("utf-8", "surrogateescape")) for name, _, value in _parted(arguments)}
     return RunRecord(
         program, source_digests(specs), target.spec, model_digest(target), settings, words, rows, rows_digest(rows)
@@ -150,16 +155,18 @@ def model_digest(target: Target) -> str:
     return _digest(target.spec.encode("utf-8", "surrogateescape")) if folder is None else _files_digest(folder)
 
 
-def target_settings(target: Target) -> dict[str, Any]:
+def target_settings(target: Target, *, asks: bool = True) -> dict[str, Any]:
     """The settings of a target that its results depend on, by the names they are shown by.
 
-    Those of a server include the model that it has now, which may be asked for: see ``served_by``.
+    Those of a server include the model that it has now, for which it is asked if it ``asks``: see ``served_by``. A
+    fallback is asked for nothing: it may be down until it is needed. What its probe would tell is left out until there
+    is one.
     """
     settings: dict[str, Any] = {"dtype": target.dtype, "deterministic": target.deterministic}
     remote = target.remote
     if remote is None:
         return settings
-    served = served_by(target)
+    served = served_by(target, asks=asks)
     if served is not None:
         settings["the served model"] = served.name
         settings["the folder of the served model"] = served.root
@@ -168,13 +175,13 @@ def target_settings(target: Target) -> dict[str, Any]:
         path = Path(remote.tokenizer).expanduser()
         settings["the tokenizer"] = _files_digest(path if path.is_dir() else path.parent, _TOKENIZER_FILES)[:16]
     settings.update((name, getattr(remote, name)) for name in _OF_RESULTS)
-    for name in _CAPABILITIES:
+    for name in () if is_unprobed(target) else _CAPABILITIES:
         value = getattr(target.capabilities, name)
         settings[f"capability {name}"] = sorted(value) if isinstance(value, frozenset) else value
     if target.fallback is not None:
         settings["the fallback"] = target.fallback.spec
-        theirs = target_settings(target.fallback)
-        settings.update((f"{name} of the fallback", value) for name, value in theirs.items())
+        theirs = target_settings(target.fallback, asks=False)
+        settings.update((f"{name}{_OF_FALLBACK}", value) for name, value in theirs.items())
     return settings
 
 

@@ -91,17 +91,18 @@ def probe_once(target: Target, *, again: bool = False) -> None:
                 raise
 
 
-def served_by(target: Target) -> ServedModel | None:
+def served_by(target: Target, *, asks: bool = True) -> ServedModel | None:
     """Return the model of a server, as the run that begins has found it; None where nothing is known of it.
 
-    A server of a declared kind, which is not probed, is asked for its model where the target does not name it.
+    A server of a declared kind, which is not probed, is asked for its model where the target does not name it, if it
+    ``asks``.
     """
     if target.kind != "server" or target.remote is None or target.path is None:
         return None
     if target.remote.server is None:
         known = known_probe(target.path)
         return None if known is None else known.probe.model
-    if "#" in target.path:
+    if "#" in target.path or not asks:
         return None
     try:
         return served_model(target)

@@ -29,6 +29,9 @@ from lmc.driver.targets.probes import MOST_SERVERS, DatedProbe, known_probe, pro
 from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import EngineError, InputError, LoweringError
 from lmc.runtime.remote.probe import Probe, ServedModel, probe, served_model
+from tests.runtime.remote.hosted_runs import answer, hosted
+from tests.runtime.remote.hosted_runs import target as hosted_place
+from tests.runtime.remote.simulator import Simulator
 from tests.runtime.server.servers import Served, served
 
 
@@ -211,10 +214,21 @@ def test_the_first_run_probes_and_contexts_are_tokens(toy: Served, toy_folder: P
     close_engine(options)
 
 
+def asks_nothing(_: Any) -> Any:
+    raise AssertionError("a server is asked for its model")
+
+
+@pytest.mark.usefixtures("toy")  # a first server starts before the modules are put aside
+@pytest.mark.parametrize("declared", ["", 'server = "lmc"\n'])
 def test_a_run_on_a_server_is_replayed_without_it(
-    cache: Path, toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cache: Path,
+    toy_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    declared: str,
 ):
-    """Contexts are tokens, as in the run, though the probe is gone."""
+    """Contexts are tokens, as in the run, though the probe is gone. Nothing connects to it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
@@ -224,19 +238,46 @@ def test_a_run_on_a_server_is_replayed_without_it(
     command = ["lmc", "run", "scored.py", "--input", "rows.jsonl"]
     with served("--model", "toy") as server:
         table = f'[tool.lmc.targets.mine]\nkind = "server"\nbase_url = "{server.url}"\ntokenizer = "{toy_folder}"\n'
-        Path("pyproject.toml").write_text(table)
+        Path("pyproject.toml").write_text(table + declared)
         monkeypatch.setattr(sys, "argv", [*command, "-o", "out.jsonl", "--model", "mine"])
         with pytest.raises(SystemExit) as ended:
             main()
     assert not ended.value.code
     Path("pyproject.toml").unlink()
-    cache.unlink()
+    cache.unlink(missing_ok=True)
     probes.forget_probes()
+    monkeypatch.setattr(probes, "served_model", asks_nothing)
     monkeypatch.setattr(sys, "argv", [*command, "-o", "again.jsonl", "--replay", "out.jsonl.lmcj"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code, capsys.readouterr().err
     assert Path("again.jsonl").read_text() == Path("out.jsonl").read_text()
+
+
+@pytest.mark.parametrize("declared", [{}, {"server": "vllm"}])
+@pytest.mark.parametrize("is_down_first", [True, False])
+def test_a_fallback_that_is_down_does_not_block_a_resumption(
+    scripted: Scripted,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    declared: dict[str, str],
+    is_down_first: bool,
+):
+    monkeypatch.setenv("LMC_PROBE_CACHE", "off")
+    monkeypatch.chdir(tmp_path)
+    table = "".join(f"{name} = {json.dumps(value)}\n" for name, value in declared.items())
+    Path("pyproject.toml").write_text(f'[tool.lmc.targets.second]\nkind="server"\nbase_url="{scripted.url}"\n{table}')
+    models = {True: (500, {}), False: scripted.answers["/v1/models"]}
+    with hosted(), Simulator() as simulator:
+        program = answer.on(hosted_place(simulator.url, "chat", fallback="second"), journal=str(tmp_path / "j"))
+        for is_down in (is_down_first, not is_down_first):
+            probes.forget_probes()
+            scripted.answers["/v1/models"] = models[is_down]
+            found = program.on(resume=is_down != is_down_first).batch([{"question": "What?"}])
+            assert [each.error for each in found] == [None]
+        assert len(simulator.arrivals) == 1
+    probes.forget_probes()
+    scripted.answers["/v1/models"] = models[False]
 
 
 @pytest.mark.usefixtures("cache")
