@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from lmc.ir.usage import Timing, Usage
+from lmc.ir.usage import Attempt, Timing, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class LmcError(Exception):
 
     ``cause`` says what is wrong, ``remedy`` what to do about it, ``location`` where in the user's program. ``usage`` is
     what the engine computed for a request that failed with this error; None if no request did, or none was begun.
-    Of its calls ``unknown_calls`` may have cost more than that: their answers did not come, or not whole.
+    ``attempts`` are its parts, where the request had several attempts, or answers that did not come whole.
     ``timing`` are its times, where the engine measures them.
     ``ends_run``: no handler of the program catches it (``cf.try``), because the run itself is over. ``ends_batch``: the
     other rows of a batch end with it, and none of them is finished by it: a later run may go on (``--resume``). An
@@ -37,7 +37,7 @@ class LmcError(Exception):
     """
 
     usage: Usage | None = None
-    unknown_calls: int = 0
+    attempts: tuple[Attempt, ...] = ()
     timing: Timing | None = None
     ends_run: ClassVar[bool] = False
     ends_batch: ClassVar[bool] = False
@@ -47,6 +47,11 @@ class LmcError(Exception):
         self.cause = cause
         self.remedy = remedy
         self.location = location
+
+    @property
+    def unknown_calls(self) -> int:
+        """The number of attempts that may have cost more than they count."""
+        return sum(not each.is_whole for each in self.attempts)
 
     def __str__(self) -> str:
         where = f"{self.location}: " if self.location is not None else ""

@@ -18,7 +18,7 @@ from lmc.ir.cached import cached_property
 from lmc.ir.errors import InputError
 from lmc.ir.usage import Usage
 
-VERSION = 3
+VERSION = 4
 MAX_CHARACTERS = 64 * 2**20
 _MOST = 2**63
 _PARTS = ("ops", "branches", "repeats")
@@ -29,10 +29,22 @@ _EXACT_LENGTHS = 16
 
 
 @dataclass(frozen=True, slots=True)
+class FallbackProfile:
+    """Cost of a fallback, and the number of requests that it answered."""
+
+    usage: Usage = field(default_factory=Usage)
+    answers: int = 0
+
+    def __add__(self, other: FallbackProfile) -> FallbackProfile:
+        return FallbackProfile(self.usage + other.usage, self.answers + other.answers)
+
+
+@dataclass(frozen=True, slots=True)
 class OpProfile:
     """Totals of one op over all instances and samples. ``seconds`` is wall-clock time from submit to result.
 
     ``longest`` is the most tokens that one output had, ``lengths`` how many outputs there were by ``length_bin``.
+    ``fallbacks`` of the target, by name, have a part of ``usage``.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -40,6 +52,7 @@ class OpProfile:
     longest: int = 0
     finish_reasons: tuple[tuple[str, int], ...] = ()
     lengths: tuple[tuple[int, int], ...] = ()
+    fallbacks: tuple[tuple[str, FallbackProfile], ...] = ()
 
     def __add__(self, other: OpProfile) -> OpProfile:
         return OpProfile(
@@ -48,6 +61,7 @@ class OpProfile:
             max(self.longest, other.longest),
             _added(self.finish_reasons, other.finish_reasons),
             _added(self.lengths, other.lengths),
+            _added(self.fallbacks, other.fallbacks),
         )
 
     @property
@@ -68,6 +82,10 @@ class OpProfile:
             if needed <= 0:
                 return start
         return self.lengths[-1][0] if self.lengths else None
+
+
+_Count = TypeVar("_Count", int, FallbackProfile)
+_OP_FIELDS = tuple(entry.name for entry in fields(OpProfile))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +139,15 @@ class Profile:
     def usage(self) -> Usage:
         """The sum over all ops."""
         return sum((entry.usage for entry in self.ops.values()), Usage())
+
+    @property
+    def fallbacks(self) -> Mapping[str, FallbackProfile]:
+        """The parts of the fallbacks in ``usage``, by name; empty where the target answered all requests."""
+        total: tuple[tuple[str, FallbackProfile], ...] = ()
+        for entry in self.ops.values():
+            if entry.fallbacks:
+                total = _added(total, entry.fallbacks)
+        return dict(total)
 
     @cached_property
     def digest(self) -> str:
@@ -230,11 +257,15 @@ def length_bins(lengths: Iterable[int]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(counts.items()))
 
 
-def _added(counts: tuple[tuple[_Key, int], ...], more: tuple[tuple[_Key, int], ...]) -> tuple[tuple[_Key, int], ...]:
+def _added(
+    counts: tuple[tuple[_Key, _Count], ...], more: tuple[tuple[_Key, _Count], ...]
+) -> tuple[tuple[_Key, _Count], ...]:
+    if not more:
+        return counts
     found = dict(counts)
     for key, count in more:
-        found[key] = found.get(key, 0) + count
-    return tuple(sorted(found.items()))
+        found[key] = found[key] + count if key in found else count
+    return tuple(sorted(found.items(), key=lambda entry: entry[0]))
 
 
 def _entries(data: Any, read: Callable[[Any], _Entry]) -> dict[str, _Entry]:
@@ -248,16 +279,32 @@ def _entries(data: Any, read: Callable[[Any], _Entry]) -> dict[str, _Entry]:
 
 
 def _op_profile(data: Any) -> OpProfile:
-    usage, seconds, longest, reasons, lengths = _fields(data, [entry.name for entry in fields(OpProfile)], "an op")
+    usage, seconds, longest, reasons, lengths, fallbacks = _fields(data, _OP_FIELDS, "an op")
     bins = _counts(lengths, _count)
     if any(length_bin(start) != start for start, _ in bins):
         raise ValueError("lengths are not counted by bins")
-    found = OpProfile(Usage(*_totals(usage, Usage)), _seconds(seconds), _count(longest), _counts(reasons, _text), bins)
+    found = OpProfile(
+        Usage(*_totals(usage, Usage)),
+        _seconds(seconds),
+        _count(longest),
+        _counts(reasons, _text),
+        bins,
+        _fallbacks(fallbacks),
+    )
     if length_bin(found.longest) != (bins[-1][0] if bins else 0):
         raise ValueError(f"no output is counted that is as long as the longest, of {found.longest} tokens")
     if not sum(start * count for start, count in bins) <= found.usage.generated_tokens <= found.outputs * found.longest:
         raise ValueError(f"{found.outputs} outputs of such lengths can't have {found.usage.generated_tokens} tokens")
     return found
+
+
+def _fallbacks(data: Any) -> tuple[tuple[str, FallbackProfile], ...]:
+    found: list[tuple[str, FallbackProfile]] = []
+    for name, entry in _pairs(data):
+        usage, answers = _fields(entry, ("usage", "answers"), "a fallback")
+        found.append((_text(name), FallbackProfile(Usage(*_totals(usage, Usage)), _count(answers))))
+    _check_ascending([name for name, _ in found])
+    return tuple(found)
 
 
 def _branch_profile(data: Any) -> BranchProfile:
@@ -278,13 +325,22 @@ def _totals(data: Any, kind: type[Any]) -> list[int]:
 
 def _counts(data: Any, key_of: Callable[[Any], _Entry]) -> tuple[tuple[_Entry, int], ...]:
     """Pairs of a key and how often it was counted, with ascending keys."""
-    if not isinstance(data, list) or not all(isinstance(row, list) and len(row) == 2 for row in data):
-        raise ValueError("a list of pairs is needed")
-    found = tuple((key_of(key), _count(count)) for key, count in data)
-    keys: Sequence[Any] = [key for key, _ in found]
-    if any(not one < other for one, other in pairwise(keys)) or not all(count for _, count in found):
+    found = tuple((key_of(key), _count(count)) for key, count in _pairs(data))
+    _check_ascending([key for key, _ in found])
+    if not all(count for _, count in found):
         raise ValueError("what was counted is not in order, once each")
     return found
+
+
+def _pairs(data: Any) -> list[list[Any]]:
+    if not isinstance(data, list) or not all(isinstance(row, list) and len(row) == 2 for row in data):
+        raise ValueError("a list of pairs is needed")
+    return data
+
+
+def _check_ascending(keys: Sequence[Any]) -> None:
+    if any(not one < other for one, other in pairwise(keys)):
+        raise ValueError("what was counted is not in order, once each")
 
 
 def _fields(data: Any, names: Sequence[str], what: str) -> list[Any]:

@@ -29,6 +29,22 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, name) + getattr(other, name) for name in _USAGE_FIELDS))
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, name) - getattr(other, name) for name in _USAGE_FIELDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a request, and its cost.
+
+    ``fallback`` is the name of the fallback it was sent to; None: the target itself. Where its answer did not come, or
+    not whole (``is_whole``), it may have cost more. Attempts that can't have arrived are none.
+    """
+
+    usage: Usage
+    is_whole: bool = True
+    fallback: str | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

@@ -8,23 +8,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.engine.protocol import Generation
-from lmc.ir.errors import InputError
-from lmc.ir.profile import BranchProfile, OpProfile, Profile, Recording, RepeatProfile, length_bin, length_bins
-from lmc.ir.semantics.interpreter import generation_profile
-from lmc.ir.usage import Usage
+from lmc.ir.engine.protocol import Generation, Score
+from lmc.ir.errors import EngineError, InputError
+from lmc.ir.profile import (
+    BranchProfile,
+    FallbackProfile,
+    OpProfile,
+    Profile,
+    Recording,
+    RepeatProfile,
+    length_bin,
+    length_bins,
+)
+from lmc.ir.semantics.interpreter import failed_profile, generation_profile, score_profile
+from lmc.ir.usage import Attempt, Usage
 
 counts = st.integers(0, 10**6)
 reasons = st.dictionaries(st.sampled_from(["stop", "length", "eos"]), st.integers(1, 9)).map(
     lambda found: tuple(sorted(found.items()))
 )
 
+fallbacks = st.dictionaries(
+    st.sampled_from(["openai:a", "openai:b"]),
+    st.builds(FallbackProfile, st.builds(Usage, counts, calls=counts), st.integers(0, 9)),
+).map(lambda found: tuple(sorted(found.items())))
+
 
 @st.composite
 def op_profiles(draw: st.DrawFn) -> OpProfile:
     lengths = draw(st.lists(st.integers(0, 5000), max_size=5))
     usage = Usage(draw(counts), draw(counts), sum(lengths), draw(counts))
-    return OpProfile(usage, draw(st.floats(0, 1e6)), max(lengths, default=0), draw(reasons), length_bins(lengths))
+    seconds, longest, bins = draw(st.floats(0, 1e6)), max(lengths, default=0), length_bins(lengths)
+    return OpProfile(usage, seconds, longest, draw(reasons), bins, draw(fallbacks))
 
 
 def repeat_of(rounds: list[int]) -> RepeatProfile:
@@ -145,7 +160,7 @@ def op_with(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        ({"version": 1}, "profile version 1, this lmc reads 3"),
+        ({"version": 1}, "profile version 1, this lmc reads 4"),
         ({"version": "x" * 99}, "profile version 'x{39}, this"),
         ({"program": 1}, "not a profile: text is needed"),
         ({"more": 1}, "not a profile: a profile has exactly the fields version, program, ops, branches, repeats"),
@@ -197,7 +212,7 @@ def test_what_is_no_profile_is_refused(change: dict[str, Any], cause: str):
     assert caught.value.remedy is not None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "1", "{}", "[" * 100_000, '{"version": 3}', "1" * 5000])
+@pytest.mark.parametrize("text", ["", "[]", "1", "{}", "[" * 100_000, '{"version": 4}', "1" * 5000])
 def test_texts_that_are_no_profile_are_refused(text: str):
     with pytest.raises(InputError, match="not a profile"):
         Profile.from_json(text)
@@ -249,5 +264,24 @@ def test_generations_are_counted_by_length():
 
     found = generation_profile([generation(3), generation(40), generation(3)], 0.5)
     assert found == OpProfile(Usage(15, 6, 46, 3), 0.5, 40, (("stop", 3),), ((3, 2), (40, 1)))
-    found = generation_profile([generation(3, Usage(5, 0, 9, 1), Usage(calls=1))], 0.5)
+    failed = Attempt(Usage(5, 0, 9, 1)), Attempt(Usage(calls=1), is_whole=False)
+    found = generation_profile([generation(3, *failed)], 0.5)
     assert found == OpProfile(Usage(10, 2, 12, 3), 0.5, 9, (("failed", 1), ("stop", 1)), ((3, 1), (9, 1)))
+
+
+def test_the_parts_of_fallbacks_are_told_apart():
+    """The second of them answers, the first one and the target have failed."""
+    failed = Attempt(Usage(5, calls=1)), Attempt(Usage(7, calls=1), fallback="one")
+    generation = Generation((), "", "eos", prompt_tokens=9, generated_tokens=2, fallback="two", failed=failed)
+    score = Score(((0.0,),), prompt_tokens=3, fallback="two", failed=(Attempt(Usage(4, calls=1), fallback="two"),))
+    one, two = FallbackProfile(Usage(7, calls=1)), FallbackProfile(Usage(9, 0, 2, 1), 1)
+    generated, scored = generation_profile([generation], 0.5), score_profile([score], 0.5)
+    assert (generated.fallbacks, generated.usage) == ((("one", one), ("two", two)), Usage(21, 0, 2, 3))
+    assert (scored.fallbacks, scored.usage) == ((("two", FallbackProfile(Usage(7, calls=2), 1)),), Usage(7, calls=2))
+    error = EngineError("no")
+    error.usage, error.attempts = Usage(5, calls=1), failed[1:]
+    told = failed_profile(error, 0.5)
+    assert told is not None
+    assert told.fallbacks == (("one", one),)
+    whole = Profile("p", {"a": generated, "b": scored, "c": told}).fallbacks
+    assert whole == {"one": one + one, "two": FallbackProfile(Usage(16, 0, 2, 3), 2)}

@@ -238,7 +238,9 @@ def run_command(
                     sink.journal = driver.open_journal(kept)
                 if sink.journal is not None:
                     stack.enter_context(sink.journal)
-                record = None if rows_file is None and kept is None else _record(runner, named, assignments, data, replay)
+                record = (
+                    None if rows_file is None and kept is None else _record(runner, named, assignments, data, replay)
+                )
                 if rows_file is not None and record is not None:
                     sink.rows_file = stack.enter_context(rows_file)
                     sink.done = rows_file.resume(record) if resume else rows_file.start(record)

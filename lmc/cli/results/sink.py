@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Generator, Iterable
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -42,6 +43,8 @@ class Sink:
         self.many = many
         self._ordered = ordered
         self._usage = driver.Usage()
+        self._answers: Counter[str] = Counter()
+        """Requests that each fallback answered."""
         self._start = time.monotonic()
         self._rows: driver.WindowedRun | None = None
 
@@ -63,6 +66,8 @@ class Sink:
                 self.failures.add(number, result.error)
             usage = result.usage
             self._usage += usage
+            for name, found in result.fallbacks.items():
+                self._answers[name] += found.answers
             if self.profile is not None:
                 self.profile.add(result.profile)
             progress(usage, failed=result.error is not None)
@@ -151,10 +156,18 @@ class Sink:
     def _costs(self) -> str:
         answered = 0 if self.journal is None else self.journal.counts.answered
         used = self._usage + (driver.Usage() if self._rows is None else self._rows.unfinished.usage)
-        return (
-            f"prompt tokens {used.prompt_tokens:,} ({used.cached_tokens:,} cached), "
-            f"generated {used.generated_tokens:,}, calls {used.calls:,}, {time.monotonic() - self._start:.1f} s"
-            + (f"; {answered:,} answered from the journal, tools included" if answered else "")
+        by_fallbacks = [
+            f"{with_count(count, 'request')} answered by the fallback {name}"
+            for name, count in sorted(self._answers.items())
+            if count
+        ]
+        return "; ".join(
+            [
+                f"prompt tokens {used.prompt_tokens:,} ({used.cached_tokens:,} cached), "
+                f"generated {used.generated_tokens:,}, calls {used.calls:,}, {time.monotonic() - self._start:.1f} s",
+                *([f"{answered:,} answered from the journal, tools included"] if answered else []),
+                *by_fallbacks,
+            ]
         )
 
     def _print(self, number: int, result: driver.Result, line: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, cast
 
 from pydantic_core import to_jsonable_python
@@ -13,7 +13,7 @@ from typing_extensions import TypeVar  # with a default, which typing has from P
 from lmc.driver.notebook import result_html
 from lmc.frontend.language.core import META
 from lmc.ir.errors import LmcError, RequestCancelledError
-from lmc.ir.profile import Profile
+from lmc.ir.profile import FallbackProfile, Profile
 from lmc.ir.semantics.interpreter import Outcome
 from lmc.ir.usage import Usage
 
@@ -42,6 +42,11 @@ class Result(Generic[R]):
         """Prompt, cached and generated tokens, and calls of the engine."""
         return self.profile.usage
 
+    @property
+    def fallbacks(self) -> Mapping[str, FallbackProfile]:
+        """The parts of the fallbacks of the target in ``usage``, and the number of requests that each answered."""
+        return self.profile.fallbacks
+
     def _repr_html_(self) -> str:
         return result_html(result_row(0, self), self.messages, self.text, self.profile.ops)
 
@@ -67,7 +72,7 @@ def stopped(profile: Profile) -> Result:
 
 
 def result_row(index: int, result: Result) -> dict[str, Any]:
-    """A result as JSON data: ``index``, ``value``, ``variables``, ``usage``, ``error``."""
+    """Return a result as JSON data: ``index``, ``value``, ``variables``, ``usage``, ``fallbacks`` if any, ``error``."""
     usage = result.usage
     return {
         "index": index,
@@ -80,8 +85,19 @@ def result_row(index: int, result: Result) -> dict[str, Any]:
             "calls": usage.calls,
             **{name: count for name in _OF_PROVIDERS if (count := getattr(usage, name))},
         },
+        **(
+            {"fallbacks": {name: _fallback(each) for name, each in found.items()}}
+            if (found := result.fallbacks)
+            else {}
+        ),
         "error": None if result.error is None else describe_error(result.error),
     }
+
+
+def _fallback(found: FallbackProfile) -> dict[str, int]:
+    """The part of a fallback in a row: its counts that are not 0."""
+    counts = {name: count for name, count in asdict(found.usage).items() if count}
+    return {"answers": found.answers, **counts}
 
 
 def describe_error(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -129,15 +129,18 @@ def _remote_tokenizer(target: Target) -> Tokenizer:
     return Tokenizer.from_folder(path.parent if path.name == "tokenizer.json" else path)
 
 
-def _remote_engine(target: Target) -> RemoteEngine:
+def _remote_engine(target: Target, names: Sequence[str] | None = None, place: int = 0) -> RemoteEngine:
+    """Return the engine of a target. ``names`` are those of its fallbacks in the chain in which it has a ``place``."""
     from lmc.runtime.remote.engine import RemoteEngine  # most processes need none
 
-    second = target.fallback
+    second, named = target.fallback, target.fallback_names if names is None else names
     return RemoteEngine(
         target,
         _remote_tokenizer(target),
-        None if second is None else lambda: _remote_engine(second),
+        None if second is None else lambda: _remote_engine(second, named[1:], place + 1),
         () if target.kind == "server" else model_file(target.kind).near(target.path or ""),
+        fallback_name=named[0] if named else "",
+        place=place,
     )
 
 

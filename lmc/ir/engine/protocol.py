@@ -16,7 +16,7 @@ from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 from lmc.ir.engine.capabilities import OWN, Capabilities
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.tokens.tokenizer import Tokenizer
-from lmc.ir.usage import Timing, Usage
+from lmc.ir.usage import Attempt, Timing, Usage
 
 FinishReason = Literal["stop", "length", "eos"]
 JumpForward = Literal["exact", "canonical", "off"]
@@ -92,8 +92,8 @@ class Place:
 class StoredAnswer:
     """An answer that its provider may keep, so that it can be fetched after a crash.
 
-    ``keep`` takes its id as soon as that is known. ``id`` is the one that an earlier run got: it is fetched, and asked
-    for anew only where the provider has it no more and it ``may_be_asked``.
+    ``keep`` takes its id, as the engine writes it, as soon as that is known. ``id`` is the one that an earlier run got:
+    it is fetched, and asked for anew only where the provider has it no more and it ``may_be_asked``.
     """
 
     keep: Callable[[str], None]
@@ -158,9 +158,9 @@ class Generation:
     ``remainder`` is the text of a token that straddles the start of the stop text; it becomes pending text. ``text`` is
     everything before the stop. ``generated_tokens`` counts every token the model was asked for, ``cached_tokens`` the
     prompt tokens that were not computed again. ``cache_written_tokens`` of the prompt were put into a provider's cache
-    at a price; ``reasoning_tokens`` of the generated ones were spent on hidden reasoning. ``failed`` are the costs of
-    attempts before the one that answered. ``unknown_calls`` of all attempts may have cost more: their
-    answers did not come whole. ``timing``: see ``Timing``; None: the engine does not measure.
+    at a price; ``reasoning_tokens`` of the generated ones were spent on hidden reasoning. ``fallback`` is the name of
+    the fallback that answered; None: the target itself. ``failed`` are the attempts before. An answer that is not whole
+    (``is_whole``) may have cost more than it counts. ``timing``: see ``Timing``; None: the engine does not measure.
     """
 
     token_ids: tuple[int, ...]
@@ -174,13 +174,14 @@ class Generation:
     generated_tokens: int = 0
     cache_written_tokens: int = 0
     reasoning_tokens: int = 0
-    failed: tuple[Usage, ...] = ()
-    unknown_calls: int = 0
+    fallback: str | None = None
+    failed: tuple[Attempt, ...] = ()
+    is_whole: bool = True
     timing: Timing | None = field(default=None, repr=False, compare=False)
 
     @property
-    def usage(self) -> Usage:
-        """The cost of the request, failed attempts included."""
+    def attempts(self) -> tuple[Attempt, ...]:
+        """The attempt that answered, then those that failed before."""
         own = Usage(
             self.prompt_tokens,
             self.cached_tokens,
@@ -189,7 +190,12 @@ class Generation:
             self.cache_written_tokens,
             self.reasoning_tokens,
         )
-        return sum(self.failed, own)
+        return (Attempt(own, self.is_whole, self.fallback), *self.failed)
+
+    @property
+    def usage(self) -> Usage:
+        """The cost of the request, failed attempts included."""
+        return sum((each.usage for each in self.attempts), Usage())
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,14 +219,25 @@ class ScoreRequest:
 class Score:
     """``logprobs[i][j]`` is the natural log-probability of token j of continuation i given all before it.
 
-    ``unknown_calls`` attempts failed before the one that answered, and may have cost something.
+    ``fallback``, ``failed`` and ``attempts`` are as in ``Generation``.
     """
 
     logprobs: tuple[tuple[float, ...], ...]
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    unknown_calls: int = 0
+    fallback: str | None = None
+    failed: tuple[Attempt, ...] = ()
     timing: Timing | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """The attempt that answered, then those that failed before."""
+        return (Attempt(Usage(self.prompt_tokens, self.cached_tokens, 0, 1), fallback=self.fallback), *self.failed)
+
+    @property
+    def usage(self) -> Usage:
+        """The cost of the request, failed attempts included."""
+        return sum((each.usage for each in self.attempts), Usage())
 
 
 @dataclass(frozen=True, slots=True)

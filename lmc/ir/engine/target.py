@@ -130,6 +130,15 @@ class Target:
         return (self,) if self.fallback is None else (self, *self.fallback.chain)
 
     @property
+    def fallback_names(self) -> tuple[str, ...]:
+        """Names of the targets of ``chain`` behind this one, all of them different."""
+        specs = [each.spec for each in self.chain[1:]]
+        return tuple(
+            spec if spec not in specs[:at] else f"{spec} ({specs[:at].count(spec) + 1})"
+            for at, spec in enumerate(specs)
+        )
+
+    @property
     def served(self) -> tuple[tuple[str, Capabilities], ...]:
         """Names and capabilities of ``chain``."""
         return tuple((each.spec, each.capabilities) for each in self.chain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmc.ir.builtins import structure
@@ -17,11 +17,11 @@ from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.engine.protocol import Engine, Generation, Score
 from lmc.ir.errors import InputError, LmcError, PlanMismatchError, RequestCancelledError, located
 from lmc.ir.module import Module
-from lmc.ir.profile import OpProfile, Profile, Recording, length_bins
+from lmc.ir.profile import FallbackProfile, OpProfile, Profile, Recording, length_bins
 from lmc.ir.semantics import control_flow, selection
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics.constraint_runtime import Constraints
-from lmc.ir.usage import Usage
+from lmc.ir.usage import Attempt, Usage
 
 
 @dataclass(frozen=True)
@@ -123,21 +123,21 @@ def outcome(terminator: Op, environment: Mapping[Value, Any], profile: Profile) 
 def generation_profile(generations: Sequence[Generation], seconds: float) -> OpProfile:
     """Return what one ``lm.gen`` or ``lm.sample`` cost."""
     outputs = [(generation.finish_reason, generation.generated_tokens) for generation in generations]
-    failed = [usage.generated_tokens for generation in generations for usage in generation.failed]
+    failed = [attempt.usage.generated_tokens for generation in generations for attempt in generation.failed]
     outputs += [("failed", count) for count in failed if count]
     reasons = Counter(reason for reason, _ in outputs)
     usage = sum((generation.usage for generation in generations), Usage())
     longest = max(count for _, count in outputs)
     lengths = length_bins(count for _, count in outputs)
-    return OpProfile(usage, seconds, longest, tuple(sorted(reasons.items())), lengths)
+    return OpProfile(usage, seconds, longest, tuple(sorted(reasons.items())), lengths, _fallbacks(generations))
 
 
 def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
     """Return what one ``lm.select`` cost."""
-    usage = Usage(
-        sum(score.prompt_tokens for score in scores), sum(score.cached_tokens for score in scores), 0, len(scores)
-    )
-    return OpProfile(usage, seconds)
+    usage = sum((score.usage for score in scores), Usage())
+    generated = usage.generated_tokens  # by attempts that failed: some servers count one for each text that they score
+    reasons, lengths = ((("failed", 1),), length_bins([generated])) if generated else ((), ())
+    return OpProfile(usage, seconds, generated, reasons, lengths, _fallbacks(scores))
 
 
 def failed_profile(error: BaseException | None, seconds: float) -> OpProfile | None:
@@ -146,10 +146,30 @@ def failed_profile(error: BaseException | None, seconds: float) -> OpProfile | N
     An output that failed has a length as any other, and "failed" as its finish reason.
     """
     usage = error.usage if isinstance(error, LmcError) and not isinstance(error, RequestCancelledError) else None
-    if usage is None or not usage.generated_tokens:
-        return None if usage is None else OpProfile(usage, seconds)
+    if usage is None:
+        return None
+    assert isinstance(error, LmcError)
+    fallbacks = _parts_of_fallbacks(error.attempts, ())
+    if not usage.generated_tokens:
+        return OpProfile(usage, seconds, fallbacks=fallbacks)
     length = usage.generated_tokens
-    return OpProfile(usage, seconds, length, (("failed", 1),), length_bins([length]))
+    return OpProfile(usage, seconds, length, (("failed", 1),), length_bins([length]), fallbacks)
+
+
+def _fallbacks(results: Sequence[Generation | Score]) -> tuple[tuple[str, FallbackProfile], ...]:
+    """Return the parts of fallbacks in the cost of results."""
+    attempts = [attempt for result in results for attempt in result.attempts]
+    return _parts_of_fallbacks(attempts, [result.fallback for result in results])
+
+
+def _parts_of_fallbacks(
+    attempts: Sequence[Attempt], answered: Sequence[str | None]
+) -> tuple[tuple[str, FallbackProfile], ...]:
+    found: dict[str, FallbackProfile] = {}
+    for attempt in attempts:
+        if attempt.fallback is not None:
+            found[attempt.fallback] = found.get(attempt.fallback, FallbackProfile()) + FallbackProfile(attempt.usage)
+    return tuple((name, replace(found[name], answers=answered.count(name))) for name in sorted(found))
 
 
 @dataclass

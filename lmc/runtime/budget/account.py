@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmc.cost.budget import Amount, Budget, BudgetLedger
 from lmc.cost.prices import Price
 from lmc.ir.engine.protocol import Generation, Request, Score, ScoreRequest
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import EngineClosedError, LmcError, RequestCancelledError, RequestTimeoutError
-from lmc.ir.usage import Usage
+from lmc.ir.usage import Attempt, Usage
 from lmc.runtime.budget.bounds import TokenBound, TokenBounds
-
-
-class Attempts(NamedTuple):
-    """The attempts of a request that ended: the usage of each one that is known, and the number of the others."""
-
-    known: Sequence[Usage]
-    unknown: int
 
 
 class PricedTarget:
@@ -57,38 +50,42 @@ class RunBudget:
     def __init__(self, budget: Budget, targets: Sequence[PricedTarget]) -> None:
         self.ledger = BudgetLedger(budget)
         self._targets = targets
-        self._is_local = targets[0].target.remote is None
+        first = targets[0].target
+        self._is_local = first.remote is None
+        self._places = {name: place for place, name in enumerate((None, *first.fallback_names))}
 
-    def most(self, request: Request | ScoreRequest) -> tuple[Amount, Amount]:
-        """Return bounds for one request, with all attempts of all targets, and for its dearest attempt."""
-        return self._sums([each.most(request) for each in self._targets])
+    def most(self, request: Request | ScoreRequest) -> tuple[Amount, Sequence[Amount]]:
+        """Return a bound for one request with all attempts of all targets, and for one attempt at each of them."""
+        each = [target.most(request) for target in self._targets]
+        return self._sum(each), each
 
-    def cost(self, result: Any, worst: Amount, attempt: Amount) -> tuple[Amount, int]:
+    def cost(self, result: Any, worst: Amount, each: Sequence[Amount]) -> tuple[Amount, int]:
         """Return the cost of a request with its result or its error, and how many attempts count at their worst case.
 
-        ``worst`` and ``attempt`` are the bounds of ``most``.
+        ``worst`` and ``each`` are the bounds of ``most``.
         """
         attempts = self._attempts_of(result)
-        if attempts is None:
+        if attempts is None or any(attempt.fallback not in self._places for attempt in attempts):
             return worst, 1
-        known = Amount()
-        for usage in attempts.known:
-            known += Amount.of(usage, max(each.cost(usage) for each in self._targets))
-        return (known + attempt * attempts.unknown).at_most(worst) if attempts.unknown else known, attempts.unknown
+        total, unknown = Amount(), 0
+        for attempt in attempts:
+            place = self._places[attempt.fallback]
+            known = Amount.of(attempt.usage, self._targets[place].cost(attempt.usage))
+            unknown += not attempt.is_whole
+            total += known if attempt.is_whole else known.at_least(each[place])
+        return total.at_most(worst) if unknown else total, unknown
 
     def add_sent(self, bound: TokenBound, result: Any) -> None:
         """Count a request of an earlier session of the run. ``result``: None where it had left and did not end."""
-        worst, attempt = self._sums([each.most_of(bound) for each in self._targets])
-        self.ledger.add(*((worst, 1) if result is None else self.cost(result, worst, attempt)))
+        each = [target.most_of(bound) for target in self._targets]
+        worst = self._sum(each)
+        self.ledger.add(*((worst, 1) if result is None else self.cost(result, worst, each)))
 
-    def _sums(self, attempts: Sequence[Amount]) -> tuple[Amount, Amount]:
-        total, dearest = Amount(), Amount()
-        for target, attempt in zip(self._targets, attempts, strict=True):
-            total += attempt * target.attempts
-            dearest = dearest.at_least(attempt)
-        return total, dearest
+    def _sum(self, each: Sequence[Amount]) -> Amount:
+        amounts = (amount * target.attempts for target, amount in zip(self._targets, each, strict=True))
+        return sum(amounts, Amount())
 
-    def _attempts_of(self, result: Any) -> Attempts | None:
+    def _attempts_of(self, result: Any) -> Sequence[Attempt] | None:
         """Return the attempts of a request that ended; None: nothing is known of them."""
         if (
             isinstance(result, LmcError)
@@ -96,24 +93,14 @@ class RunBudget:
             and self._is_local
             and not isinstance(result, RequestCancelledError | RequestTimeoutError | EngineClosedError)
         ):
-            return Attempts((), 0)  # it was not begun
+            return ()  # it was not begun
         return attempts_of(result)
 
 
-def attempts_of(result: Any) -> Attempts | None:
+def attempts_of(result: Any) -> Sequence[Attempt] | None:
     """Return the attempts that a result or an error tells of; None where it tells of none."""
-    if isinstance(result, Generation):
-        own = Usage(
-            result.prompt_tokens,
-            result.cached_tokens,
-            result.generated_tokens,
-            1,
-            result.cache_written_tokens,
-            result.reasoning_tokens,
-        )
-        return Attempts((own, *result.failed), result.unknown_calls)
-    if isinstance(result, Score):
-        return Attempts((Usage(result.prompt_tokens, result.cached_tokens, 0, 1),), result.unknown_calls)
+    if isinstance(result, Generation | Score):
+        return result.attempts
     if isinstance(result, LmcError) and result.usage is not None:
-        return Attempts((result.usage,), result.unknown_calls)
+        return result.attempts or (() if result.usage == Usage() else (Attempt(result.usage),))
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -58,14 +58,14 @@ class BudgetedEngine(EngineLayer):
         return self._reserved(request, lambda told: queueing.score_announced(request, told), leaving)
 
     def _reserved(self, request: Request | ScoreRequest, submit: Submit[T], leaving: Leaving | None) -> Handle[T]:
-        worst, attempt = self._budget.most(request)
+        worst, each = self._budget.most(request)
         announced_here = leaving if self._queueing is None else None
         handle = _Budgeted[T](
             budget=self._budget,
             submit=lambda: submit(leaving),
             leaving=announced_here,
             worst=worst,
-            attempt=attempt,
+            each=each,
         )
         handle.reservation = self._budget.ledger.reserve(worst, handle.decided)
         return handle
@@ -79,7 +79,7 @@ class _Budgeted(LayerHandle[T]):
     submit: Callable[[], Handle[T]] = field(repr=False)
     leaving: Leaving | None
     worst: Amount
-    attempt: Amount
+    each: Sequence[Amount]
     reservation: Reservation | None = None
 
     def cancel(self) -> None:
@@ -112,7 +112,7 @@ class _Budgeted(LayerHandle[T]):
         cost = (self.worst, 1)
         try:
             # Without a handle the engine has refused it at once.
-            cost = (Amount(), 0) if self.below is None else self.budget.cost(result, self.worst, self.attempt)
+            cost = (Amount(), 0) if self.below is None else self.budget.cost(result, self.worst, self.each)
         finally:
             self._settle(*cost)
             self.end(result)

@@ -44,8 +44,8 @@ MAX_BATCH = 4096
 """Steps that are committed together at most."""
 MAX_NOTES = 100
 _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
-_STORED = re.compile(r"[A-Za-z0-9_-]{1,128}")
-"""An id that a provider gives to an answer: it becomes a part of an address."""
+_STORED = re.compile(r"[A-Za-z0-9_-]{1,128}(@[1-9][0-9]?)?")
+"""An id that a provider gives to an answer: it becomes a part of an address. With the number of a fallback."""
 RUNNING, FINISHED = "running", "finished"
 InFlight = Literal["repeat", "fail"]
 

@@ -15,7 +15,7 @@ import pydantic
 from lmc.ir import errors
 from lmc.ir.engine.protocol import Generation, Request, SamplingParams, Score, ScoreRequest
 from lmc.ir.errors import ConstraintError, EngineError, JournalError, LmcError
-from lmc.ir.usage import Usage
+from lmc.ir.usage import Attempt, Usage
 from lmc.runtime.budget.account import attempts_of
 from lmc.runtime.budget.bounds import TokenBound
 from lmc.runtime.journal.file import BEGUN, DONE, DROPPED, FAILED, LOST
@@ -53,7 +53,7 @@ def end_of(result: Any) -> Outcome | None:
     if isinstance(result, Generation):
         return Outcome(DONE, _text(result, _GENERATION), result.usage)
     if isinstance(result, Score):
-        return Outcome(DONE, _text(result, _SCORE), Usage(result.prompt_tokens, result.cached_tokens))
+        return Outcome(DONE, _text(result, _SCORE), result.usage)
     if not isinstance(result, Exception) or (isinstance(result, LmcError) and result.ends_run):
         return None
     usage = (result.usage if isinstance(result, LmcError) else None) or Usage()
@@ -84,7 +84,7 @@ def sent_requests(journal: RunJournal) -> Iterator[tuple[TokenBound, Any]]:
         attempts = attempts_of(result)
         counts = [sent.bound, sent.most]
         if attempts is not None:
-            counts += [attempts.unknown, *(count for usage in attempts.known for count in astuple(usage))]
+            counts += [count for attempt in attempts for count in astuple(attempt.usage)]
         if not all(0 <= count <= _MOST_COUNT for count in counts):
             raise _unreadable()
         yield TokenBound(sent.bound, sent.most), result
@@ -97,8 +97,8 @@ def error_data(error: BaseException) -> dict[str, Any]:
     data: dict[str, Any] = {"type": type(error).__name__, "cause": error.cause, "remedy": error.remedy}
     if error.usage is not None:
         data["usage"] = asdict(error.usage)
-    if error.unknown_calls:
-        data["unknown_calls"] = error.unknown_calls
+    if error.attempts:
+        data["attempts"] = [asdict(each) for each in error.attempts]
     if isinstance(error, ConstraintError):
         data |= {"pointer": error.pointer, "position": error.position}
     return data
@@ -112,7 +112,7 @@ def error_of(data: Mapping[str, Any]) -> LmcError:
     error = kind(str(data["cause"]), remedy=data.get("remedy"))
     if isinstance(error, ConstraintError):
         error.pointer, error.position = data.get("pointer"), data.get("position")
-    error.unknown_calls = int(data.get("unknown_calls", 0))
+    error.attempts = _ATTEMPTS.validate_python(data.get("attempts", ()))
     if data.get("usage") is not None:
         error.usage = pydantic.TypeAdapter(Usage).validate_python(data["usage"])
     return error
@@ -127,6 +127,7 @@ def _default(each: Field[Any]) -> Any:
     return MISSING if each.default is MISSING else each.default
 
 
+_ATTEMPTS = pydantic.TypeAdapter(tuple[Attempt, ...])
 _GENERATION, _SCORE = _kept(Generation), _kept(Score)
 _READERS: dict[type[Any], pydantic.TypeAdapter[Any]] = {
     Generation: pydantic.TypeAdapter(Generation),

@@ -30,7 +30,7 @@ OnText = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class RemoteService:
-    """The model that is asked. ``near`` are others with names like its own."""
+    """The model that is asked. ``near`` are others with names like its own. ``place``: 0, that of a fallback from 1."""
 
     model: str
     settings: RemoteSettings
@@ -39,11 +39,23 @@ class RemoteService:
     tokenizer: Tokenizer
     is_server: bool = False
     near: tuple[str, ...] = ()
+    place: int = 0
 
     @property
     def needs_key(self) -> bool:
         """True if the key is one, and not the placeholder that the SDKs want."""
         return self.settings.api_key_env is not None
+
+
+def kept_name(answer: str, place: int) -> str:
+    """Return the name under which a journal keeps the id of an answer: with the place of the fallback that has it."""
+    return f"{answer}@{place}" if place else answer
+
+
+def place_of(name: str | None) -> int:
+    """Return the place of a name of ``kept_name``; 0 for None."""
+    digits = (name or "").partition("@")[2]
+    return int(digits) if digits.isdecimal() else 0
 
 
 @dataclass(frozen=True, slots=True)

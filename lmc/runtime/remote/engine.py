@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 import time
@@ -40,14 +41,16 @@ from lmc.ir.errors import (
 )
 from lmc.ir.tokens.messages import conversation_of
 from lmc.ir.tokens.tokenizer import Tokenizer
-from lmc.ir.usage import Usage
-from lmc.runtime.remote.asking import BYTES_PER_TOKEN, LOOP_NAME, Asked, ModelProtocol, RemoteService, Reply
-from lmc.runtime.remote.attempts import attempts
+from lmc.ir.usage import Attempt, Usage
+from lmc.runtime.remote.asking import BYTES_PER_TOKEN, LOOP_NAME, Asked, ModelProtocol, RemoteService, Reply, place_of
+from lmc.runtime.remote.attempts import Tries, attempts
 from lmc.runtime.remote.failures import AttemptError, OwnError, malformed, shown_in_part, too_slow
 from lmc.runtime.remote.limits import RateLimits
 
 T = TypeVar("T")
 R = TypeVar("R")
+E = TypeVar("E", bound=LmcError)
+_LOGGER = logging.getLogger("lmc.remote")
 _UNBOUNDED = 1 << 40
 _REFUSED = 1.0
 """Seconds without a request, after which a key or a quota that was refused may be good again."""
@@ -110,8 +113,9 @@ class RemoteEngine:
     """Sends requests to the model of ``target``; ``tokenizer`` is that of its contexts.
 
     The key is read from the environment at the first request. ``fallback`` makes the engine that is asked where a
-    request fails after all its attempts; it is made when it is needed, and closed with this one. ``near`` are models
-    with names like that of the target.
+    request fails after all its attempts; it is made when it is needed, and closed with this one. Results name it by
+    ``fallback_name``. ``place`` is that of the engine among the target and its fallbacks. ``near`` are models with
+    names like that of the target.
 
     Raises ``InputError`` where a variable that should hold the key is not set.
     """
@@ -122,6 +126,9 @@ class RemoteEngine:
         tokenizer: Tokenizer,
         fallback: Callable[[], RemoteEngine] | None = None,
         near: Sequence[str] = (),
+        *,
+        fallback_name: str = "",
+        place: int = 0,
     ) -> None:
         assert target.remote is not None
         assert target.path is not None
@@ -146,8 +153,12 @@ class RemoteEngine:
             tokenizer,
             target.kind == "server",
             tuple(near),
+            place,
         )
         self._make_fallback = fallback
+        self._fallback_name = fallback_name
+        self._place = place
+        self._is_noticed = False
         self._fallback: RemoteEngine | None = None
         self._statistics = EngineStatistics()
         self._lock = threading.Lock()
@@ -184,15 +195,21 @@ class RemoteEngine:
             asked = self._asked(request)
         except (ConstraintError, EngineError, InputError) as error:
             return _failed(self._loop, error)
-
+        deadline = _Deadline(request.timeout)
+        is_of_fallback = request.stored is not None and place_of(request.stored.id) > self._place
         return self._send(
-            lambda: self._generate(asked, on_delta, leaving),
-            lambda engine: engine.submit_announced(request, on_delta, leaving),
+            lambda: self._generate(asked, on_delta, leaving, deadline),
+            lambda engine: engine.submit_announced(
+                replace(request, timeout=deadline.seconds_left()), on_delta, leaving
+            ),
+            is_of_fallback=is_of_fallback,
         )
 
     def score_announced(self, request: ScoreRequest, leaving: Leaving | None) -> Handle[Score]:
+        deadline = _Deadline(request.timeout)
         return self._send(
-            lambda: self._score(request, leaving), lambda engine: engine.score_announced(request, leaving)
+            lambda: self._score(request, leaving, deadline),
+            lambda engine: engine.score_announced(replace(request, timeout=deadline.seconds_left()), leaving),
         )
 
     def close(self) -> None:
@@ -215,8 +232,13 @@ class RemoteEngine:
             self._fallback.close()
 
     def _send(
-        self, ask: Callable[[], Coroutine[Any, Any, T]], fall_back: Callable[[RemoteEngine], Handle[Any]]
+        self,
+        ask: Callable[[], Coroutine[Any, Any, T]],
+        fall_back: Callable[[RemoteEngine], Handle[Any]],
+        *,
+        is_of_fallback: bool = False,
     ) -> Handle[T]:
+        """Ask, and ask the fallback where that fails. ``is_of_fallback``: it keeps the answer of an earlier run."""
         sent: _Sent[T] = _Sent(self._loop)
         if self._closed:
             return _failed(self._loop, EngineClosedError(f"the connection to {self._spec} was closed"))
@@ -227,15 +249,17 @@ class RemoteEngine:
                 if sent.is_cancelled:
                     raise asyncio.CancelledError
                 try:
-                    answer = await ask()
+                    if is_of_fallback and self._make_fallback is not None:
+                        answer = await self._from_fallback(fall_back, None)
+                    else:
+                        answer = await ask()
                 except AttemptError as failure:
                     if self._make_fallback is None or failure.is_last:
                         raise
                     answer = await self._from_fallback(fall_back, failure)
                 sent.future.set_result(answer)
             except AttemptError as failure:
-                failure.error.usage, failure.error.unknown_calls = failure.usage, failure.unknown_calls
-                sent.future.set_exception(failure.error)
+                sent.future.set_exception(_with_cost(failure.error, failure.attempts))
             except (asyncio.CancelledError, CancelledError):
                 error = EngineClosedError if self._closed else RequestCancelledError
                 sent.future.set_exception(error("the request was cancelled"))
@@ -245,25 +269,34 @@ class RemoteEngine:
         self._loop.start(work())
         return sent
 
-    async def _from_fallback(self, ask: Callable[[RemoteEngine], Handle[Any]], failure: AttemptError) -> Any:
+    async def _from_fallback(self, ask: Callable[[RemoteEngine], Handle[Any]], failure: AttemptError | None) -> Any:
         """Return the answer of the fallback, with the cost of the failed attempts. Raises ``failure`` without one."""
         try:
             handle = ask(self._second())
         except LmcError as error:  # it can't be made: the user has to know why this target failed
+            if failure is None:
+                raise
             failure.error.add_note(f"the fallback can't be asked: {error}")
             raise failure from error
+        own = () if failure is None else failure.attempts
         try:
             answer = await asyncio.wrap_future(handle.future)
         except LmcError as error:
-            error.unknown_calls += failure.unknown_calls + int(error.usage is None)
-            error.usage = failure.usage + (error.usage or Usage())
-            raise
+            raise _with_cost(error, (*own, *map(self._of_fallback, error.attempts))) from None
         finally:
             handle.cancel()
-        unknown = failure.unknown_calls + answer.unknown_calls
-        if isinstance(answer, Generation):
-            return replace(answer, failed=(failure.usage, *answer.failed), unknown_calls=unknown)
-        return replace(answer, unknown_calls=unknown)
+        self._notice_fallback()
+        failed = (*own, *map(self._of_fallback, answer.failed))
+        return replace(answer, fallback=answer.fallback or self._fallback_name, failed=failed)
+
+    def _of_fallback(self, attempt: Attempt) -> Attempt:
+        return replace(attempt, fallback=attempt.fallback or self._fallback_name)
+
+    def _notice_fallback(self) -> None:
+        """Log the first answer of the fallback: what the target said may quote a text."""
+        if not self._is_noticed:
+            self._is_noticed = True
+            _LOGGER.warning("requests to %s fail; its fallback %s answers them", self._spec, self._fallback_name)
 
     def _second(self) -> RemoteEngine:
         if self._fallback is None:
@@ -300,15 +333,17 @@ class RemoteEngine:
             self._forms[constraint.digest] = form_of(source, self._capabilities.schema_keywords, self._spec)
         return self._forms[constraint.digest]
 
-    async def _generate(self, asked: Asked, on_delta: OnDelta | None, leaving: Leaving | None) -> Generation:
-        failed: list[AttemptError] = []
-        deadline = None if asked.request.timeout is None else time.monotonic() + asked.request.timeout
+    async def _generate(
+        self, asked: Asked, on_delta: OnDelta | None, leaving: Leaving | None, deadline: _Deadline
+    ) -> Generation:
+        tries = Tries()
         shown = _Shown(on_delta)
         planned = len(asked.request.prompt) // self._bytes_per_token + asked.max_tokens
 
         async def once() -> Generation:
             limits, most = self._opened(), _most_bytes(asked.max_tokens)
             async with limits.place(planned, most, self._stop_where_refused) as charge:
+                tries.begin(charge)
                 reader = _Reader(asked, self._tokenizer, shown)
                 try:
                     reply = await self._fetched(asked)
@@ -333,28 +368,30 @@ class RemoteEngine:
                 output = asked.max_tokens if charge.counts_plan else cost.generated_tokens
                 self._opened().correct(charge, cost.prompt_tokens + output)
                 self._count(cost)
+                tries.begin(None)
                 return found
 
-        work = attempts(once, self._settings.attempts, self._opened().hold, failed)
-        found = await self._in_time(work, deadline, failed)
-        unknown = found.unknown_calls + sum(each.unknown_calls for each in failed)
-        return replace(found, failed=tuple(each.usage for each in failed), unknown_calls=unknown)
+        work = attempts(once, self._settings.attempts, self._opened().hold, tries)
+        found = await self._in_time(work, deadline, tries)
+        return replace(found, failed=tries.ended())
 
-    async def _score(self, request: ScoreRequest, leaving: Leaving | None) -> Score:
+    async def _score(self, request: ScoreRequest, leaving: Leaving | None, deadline: _Deadline) -> Score:
         if not self._capabilities.scores:
             raise EngineError(f"{self._spec} gives no log-probabilities of texts", remedy="leave out the method")
-        failed: list[AttemptError] = []
-        deadline = None if request.timeout is None else time.monotonic() + request.timeout
+        tries = Tries()
         planned = sum(len(request.prompt) + len(each) for each in request.continuations)  # each is a prompt of its own
 
         async def once() -> Score:
-            async with self._opened().place(planned, _most_bytes(planned), self._stop_where_refused):
+            async with self._opened().place(planned, _most_bytes(planned), self._stop_where_refused) as charge:
+                tries.begin(charge)
                 await _announced(leaving)
-                return await self._api().score(request, self._settings.timeout)
+                found = await self._api().score(request, self._settings.timeout)
+                tries.begin(None)
+                return found
 
-        work = attempts(once, self._settings.attempts, self._opened().hold, failed)
-        found = await self._in_time(work, deadline, failed)
-        return replace(found, unknown_calls=sum(each.unknown_calls for each in failed))
+        work = attempts(once, self._settings.attempts, self._opened().hold, tries)
+        found = await self._in_time(work, deadline, tries)
+        return replace(found, failed=tries.ended())
 
     def _stop_where_refused(self) -> None:
         """Raise the error that all requests would have: while others still come, none of them is sent."""
@@ -368,32 +405,32 @@ class RemoteEngine:
         again = type(error)(error.cause, remedy=error.remedy)
         raise AttemptError(again, again=False, usage=Usage())
 
-    async def _in_time(self, work: Coroutine[Any, Any, T], deadline: float | None, failed: list[AttemptError]) -> T:
+    async def _in_time(self, work: Coroutine[Any, Any, T], deadline: _Deadline, tries: Tries) -> T:
         """Wait for an answer until the request's own deadline, attempts and pauses included."""
         try:
-            async with asyncio.timeout(None if deadline is None else deadline - time.monotonic()):
+            async with asyncio.timeout(deadline.seconds_left()):
                 return await work
         except TimeoutError:
             error = RequestTimeoutError(
                 f"{self._spec} gave no answer within the request's timeout", remedy="give it a longer one"
             )
-            raise _summed(AttemptError(error, again=False), failed, 1) from None
-        except AttemptError as failure:
-            _summed(failure, failed)
-            raise
+            failure = AttemptError(error, again=False)
+        except AttemptError as last:
+            failure = last
         except asyncio.CancelledError:
-            pass  # its frames hold the connection: the error of the request does not keep them
+            failure = None  # its frames hold the connection: the error of the request does not keep them
+        if failure is not None:
+            failure.attempts = tries.ended()
+            raise failure from None
         error = (EngineClosedError if self._closed else RequestCancelledError)("the request was cancelled")
-        error.usage = sum((each.usage for each in failed), Usage(calls=1))
-        error.unknown_calls = 1 + sum(each.unknown_calls for each in failed)
-        raise error
+        raise _with_cost(error, tries.ended())
 
     async def _fetched(self, asked: Asked) -> Reply | None:
         """Fetch the answer that the provider has kept since an earlier run. None: it is to be asked for."""
         stored = asked.request.stored
-        if stored is None or stored.id is None:
+        if stored is None or stored.id is None or place_of(stored.id) != self._place:
             return None
-        found = await self._within(asked, self._api().fetch(stored.id))
+        found = await self._within(asked, self._api().fetch(stored.id.partition("@")[0]))
         if found is None:
             stored.id = None
             if not stored.may_be_asked:
@@ -468,6 +505,20 @@ async def _announced(leaving: Leaving | None) -> None:
     error = await found
     if error is not None:
         raise error
+
+
+class _Deadline:
+    """The end of the time that a request has, with its attempts, pauses and fallbacks; ``seconds`` None: there is none.
+
+    A fallback has the time that is left.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._at = None if seconds is None else time.monotonic() + seconds
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until then, at least 0; None: there is no end."""
+        return None if self._at is None else max(self._at - time.monotonic(), 0.0)
 
 
 class _Shown:
@@ -552,7 +603,7 @@ class _Reader:
             generated_tokens=cost.generated_tokens,
             cache_written_tokens=cost.cache_written_tokens,
             reasoning_tokens=cost.reasoning_tokens,
-            unknown_calls=int(reply.usage is None or not reply.is_whole),
+            is_whole=reply.usage is not None and reply.is_whole,
         )
 
     def _stop(self, text: str) -> tuple[int, str] | None:
@@ -600,13 +651,11 @@ def _protocol(service: RemoteService) -> ModelProtocol:
     return MessagesProtocol(service)
 
 
-def _summed(failure: AttemptError, failed: Sequence[AttemptError], more: int = 0) -> AttemptError:
-    """Return ``failure`` with the cost of all attempts, and of ``more`` calls that did not end."""
-    failure.usage, failure.unknown_calls = (
-        sum((each.usage for each in failed), Usage(calls=more)),
-        more + sum(each.unknown_calls for each in failed),
-    )
-    return failure
+def _with_cost(error: E, attempts: tuple[Attempt, ...]) -> E:
+    """Return ``error`` with the cost of all attempts of its request."""
+    error.attempts = attempts
+    error.usage = sum((each.usage for each in attempts), Usage())
+    return error
 
 
 def _most_bytes(tokens: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lmc.ir.errors import EngineError, RequestTimeoutError
-from lmc.ir.usage import Usage
+from lmc.ir.usage import Attempt, Usage
 
 OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Status codes after which another attempt may succeed."""
@@ -28,8 +28,9 @@ class QuotaError(EngineError):
 class AttemptError(Exception):
     """An attempt failed with ``error``.
 
-    ``again``: another attempt may succeed, ``after`` seconds if the provider says so. ``usage`` is what it cost;
-    None: that is not known. ``unknown_calls`` calls may have cost more. ``is_last``: nor is a fallback asked.
+    ``again``: another attempt may succeed, ``after`` seconds if the provider says so. ``usage`` is its cost; None: that
+    is not known. Not ``is_whole``: it may have cost more. ``is_last``: nor is a fallback asked. ``attempts`` are all
+    those of its request, once there is no further one.
     """
 
     def __init__(
@@ -41,8 +42,9 @@ class AttemptError(Exception):
         self.again = again
         self.after = after
         self.usage = usage or Usage(calls=1)
-        self.unknown_calls = int(usage is None)
+        self.is_whole = usage is not None
         self.is_last = isinstance(error, RequestTimeoutError)
+        self.attempts: tuple[Attempt, ...] = ()
 
 
 class OwnError(Exception):
@@ -60,7 +62,7 @@ def shown_in_part(failure: AttemptError) -> AttemptError:
         remedy="run it again; without a listener of its text, an answer that breaks off is asked for again",
     )
     found = AttemptError(error, again=False, usage=failure.usage)
-    found.unknown_calls, found.is_last = failure.unknown_calls, True
+    found.is_whole, found.is_last = failure.is_whole, True
     return found
 
 
@@ -119,7 +121,7 @@ def malformed(service: str, what: str, usage: Usage | None = None) -> AttemptErr
     """Return the failure of an answer that breaks the protocol."""
     remedy = "check that the server speaks this api; a proxy between may have cut the answer"
     failure = AttemptError(EngineError(f"{service} sent {what}", remedy=remedy), again=True, usage=usage)
-    failure.unknown_calls = 1  # it may be cut, or be of another model
+    failure.is_whole = False  # it may be cut, or be of another model
     return failure
 
 

@@ -25,14 +25,15 @@ class Charge:
     """A request in a window.
 
     ``tokens`` is corrected once the answer tells. ``at`` is when it was sent: None: not yet, but it counts.
-    ``most_bytes`` its answer may have. ``counts``: it is in the window. ``counts_plan``: the provider counts what was
-    planned, not what was used.
+    ``may_have_arrived``: there was a connection, and a part of it was sent. ``most_bytes`` its answer may have.
+    ``counts``: it is in the window. ``counts_plan``: the provider counts what was planned, not what was used.
     """
 
     limits: RateLimits
     tokens: int
     most_bytes: int
     at: float | None = None
+    may_have_arrived: bool = False
     counts: bool = True
     counts_plan: bool = False
 

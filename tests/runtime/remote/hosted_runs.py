@@ -1,6 +1,9 @@
 """Programs of lmc on the simulated providers: targets, rows, and engines whose pauses and minutes are short."""
 
+import contextlib
 import functools
+import sqlite3
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -86,3 +89,19 @@ def hosted(key: str = KEY, pause: float = 0.01, minute: float = 60.0) -> Generat
             yield
         finally:
             lmc.close()
+
+
+def broken_off(program: Any, path: str) -> None:
+    """End a run while its answer is read, with the id of the answer on disk."""
+    with program.on(journal=path).stream("What?") as stream:
+        next(stream)  # the answer stops coming behind its first text
+        limit = time.monotonic() + 20.0
+        while not kept_ids(path) and time.monotonic() < limit:
+            time.sleep(0.02)
+
+
+def kept_ids(path: str) -> list[str]:
+    """The ids of answers that are on disk; none before the first request."""
+    with contextlib.closing(sqlite3.connect(path)) as database, contextlib.suppress(sqlite3.OperationalError):
+        return [each for (each,) in database.execute("SELECT result FROM entries WHERE state = 0") if each]
+    return []

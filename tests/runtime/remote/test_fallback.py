@@ -1,15 +1,30 @@
 """Fallbacks: the target of their settings is asked where the first one fails; its costs, limits and cancellation."""
 
 import asyncio
+import json
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmc.ir.errors import EngineError
-from tests.runtime.remote.faults import Fault, FaultProxy
-from tests.runtime.remote.hosted_runs import answer, discussion, hosted, target
+from lmc.cli.app import main
+from lmc.driver.run.result import result_row
+from lmc.ir.errors import EngineError, RequestTimeoutError
+from lmc.ir.usage import Usage
+from tests.runtime.remote.faults import Fault, FaultProxy, listed
+from tests.runtime.remote.hosted_runs import (
+    KEY_NAME,
+    PROGRAM,
+    answer,
+    broken_off,
+    discussion,
+    hosted,
+    kept_ids,
+    target,
+)
 from tests.runtime.remote.providers.replies import Asked, Reply, hashed
 from tests.runtime.remote.simulator import Simulator
 
@@ -19,6 +34,7 @@ CASES = [("chat", "messages"), ("messages", "chat"), ("responses", "chat-reasoni
 _SPECS = {
     "chat": ("openai", "gpt-4.1", "/v1"),
     "chat-reasoning": ("openai", "gpt-5.6", "/v1"),
+    "responses": ("openai", "gpt-5.6", "/v1"),
     "messages": ("anthropic", "claude-haiku-4-5", ""),
 }
 
@@ -37,7 +53,9 @@ def define(url: str, api: str, **settings: Any) -> None:
     """Define the target ``second`` in the project."""
     kind, model, path = _SPECS[api]
     table = {"kind": kind, "model": model, "base_url": f"{url}{path}", "api_key_env": SECOND_KEY, **settings}
-    lines = [f"{name} = {value!r}".replace("'", '"') for name, value in table.items()]
+    if api == "responses":
+        table["api"] = api
+    lines = [f"{name} = {json.dumps(value)}" for name, value in table.items()]
     Path("pyproject.toml").write_text("[tool.lmc.targets.second]\n" + "\n".join(lines) + "\n")
 
 
@@ -46,7 +64,9 @@ def second_provider(reply: Any = hashed, **settings: Any) -> Simulator:
 
 
 @pytest.mark.parametrize(("api", "other"), CASES)
-def test_a_fallback_answers_with_its_own_settings_and_both_are_paid_for(api: str, other: str):
+def test_a_fallback_answers_with_its_own_settings_and_both_are_paid_for(
+    api: str, other: str, caplog: pytest.LogCaptureFixture
+):
     """Half of the questions are refused by the first target, which is paid for."""
 
     def refuses(asked: Asked) -> Reply | str:
@@ -67,6 +87,24 @@ def test_a_fallback_answers_with_its_own_settings_and_both_are_paid_for(api: str
             assert each.usage.calls == len(answers)
             assert each.usage.prompt_tokens == sum(one.prompt_tokens for one in answers)
             assert each.usage.generated_tokens == sum(one.reply.output_tokens for one in answers)
+            check_fallback(each, answers[1:], f"{_SPECS[other][0]}:{_SPECS[other][1]}")
+        said = [each.getMessage() for each in caplog.records if each.name == "lmc.remote"]
+        assert len(said) == 1
+        assert said[0].endswith(f"its fallback {_SPECS[other][0]}:{_SPECS[other][1]} answers them")
+
+
+def check_fallback(found: Any, answers: list[Any], name: str) -> None:
+    """Compare the part of the fallback in a result with the answers that it gave."""
+    if not answers:
+        assert found.fallbacks == {}
+        assert "fallbacks" not in result_row(0, found)
+        return
+    [told] = answers
+    assert list(found.fallbacks) == [name]
+    part = found.fallbacks[name]
+    assert (part.answers, part.usage.calls) == (1, 1)
+    assert (part.usage.prompt_tokens, part.usage.generated_tokens) == (told.prompt_tokens, told.reply.output_tokens)
+    assert result_row(0, found)["fallbacks"][name]["answers"] == 1
 
 
 def test_both_attempts_are_paid_for_where_the_fallback_fails_too():
@@ -79,6 +117,95 @@ def test_both_attempts_are_paid_for_where_the_fallback_fails_too():
         paid = [each.answer for each in (*first.arrivals, *second.arrivals) if each.answer]
         assert found.usage.calls == len(paid) == 2
         assert found.usage.prompt_tokens == sum(each.prompt_tokens for each in paid)
+        assert found.fallbacks["anthropic:claude-haiku-4-5"].usage.prompt_tokens == paid[1].prompt_tokens
+        assert found.fallbacks["anthropic:claude-haiku-4-5"].answers == 0
+
+
+def test_fallbacks_of_one_model_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch):
+    """The second one of the chain is the first one's model at another address: it answers."""
+    refused = Reply(end="refusal")
+    with hosted(), Simulator(lambda _: refused) as first, second_provider(lambda _: refused) as second:
+        with second_provider() as third:
+            monkeypatch.setenv(KEY_NAME, KEY_OF_SECOND)
+            define(second.url, "chat", fallback="third")
+            table = Path("pyproject.toml").read_text()
+            last = table.replace(second.url, third.url).replace(".second]", ".third]").replace('fallback = "third"', "")
+            Path("pyproject.toml").write_text(table + last)
+            first.keys.add(KEY_OF_SECOND)
+            [found] = answer.on(target(first.url, "chat", fallback="second")).batch(rows(1))
+        assert {name: each.answers for name, each in found.fallbacks.items()} == {
+            "openai:gpt-4.1": 0,
+            "openai:gpt-4.1 (2)": 1,
+        }
+        assert found.usage.calls == 3
+
+
+def test_the_command_counts_the_answers_of_a_fallback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    Path("hosted_program.py").write_text(PROGRAM)
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(3)))
+    with hosted(), Simulator(lambda _: Reply(end="refusal")) as first, second_provider() as second:
+        define(second.url, "messages")
+        place = target(first.url, "chat", fallback="second")
+        settings = "".join(f"{name} = {json.dumps(value)}\n" for name, value in place.settings.items())
+        with Path("pyproject.toml").open("a") as file:
+            file.write(f'[tool.lmc.targets.first]\nkind = "openai"\nmodel = "gpt-4.1"\n{settings}')
+        monkeypatch.setattr(
+            sys, "argv", ["lmc", "run", "hosted_program.py", "--input", "rows.jsonl", "-o", "o", "--model", "first"]
+        )
+        with suppress(SystemExit):
+            main()
+    assert "3 requests answered by the fallback anthropic:claude-haiku-4-5" in capsys.readouterr().err
+    assert json.loads(Path("o").read_text().splitlines()[0])["fallbacks"]["anthropic:claude-haiku-4-5"]["answers"] == 1
+
+
+@pytest.mark.parametrize("fails", ["slowly", "at once"])
+def test_the_timeout_of_a_request_bounds_its_fallback_too(fails: str):
+    delay = 0.5 if fails == "slowly" else 0.0
+    with hosted(), Simulator(lambda _: Reply(end="refusal"), latency=delay) as first:
+        with second_provider(latency=20.0) as second:
+            define(second.url, "messages")
+            begun = time.monotonic()
+            program = answer.on(target(first.url, "chat", fallback="second"), timeout=1.0)
+            [found] = program.batch(rows(1))
+            assert 0.9 < time.monotonic() - begun < 1.4
+        assert isinstance(found.error, RequestTimeoutError)
+        assert len(second.arrivals) == 1
+        assert [each.is_whole for each in found.error.attempts] == [True, False]
+        assert [each.fallback for each in found.error.attempts] == [None, "anthropic:claude-haiku-4-5"]
+
+
+def test_a_target_that_can_not_be_reached_costs_nothing():
+    with hosted(), second_provider() as second:
+        define(second.url, "messages")
+        [found] = answer.on(target("http://127.0.0.1:1", "chat", attempts=3, fallback="second")).batch(rows(1))
+        assert found.usage.calls == len(second.arrivals) == 1
+        [alone] = answer.on(target("http://127.0.0.1:1", "chat", attempts=3)).batch(rows(1))
+        assert isinstance(alone.error, EngineError)
+        assert (alone.error.usage, alone.error.attempts) == (Usage(), ())
+
+
+def test_a_stored_answer_is_fetched_where_it_is(tmp_path: Path):
+    """The fallback has it: its id means nothing to the target."""
+    path = str(tmp_path / "j")
+    with hosted(), Simulator(lambda _: Reply(end="refusal")) as first, second_provider() as second:
+        with FaultProxy(second.url, listed([Fault.IDLE]), idle=60.0) as proxy:
+            define(proxy.url, "responses", store=True)
+            program = answer.on(target(first.url, "responses", store=True, fallback="second"))
+            broken_off(program, path)
+            [name] = kept_ids(path)
+            [stored] = second.stored
+            assert name == f"{stored}@1"
+            found = program.on(journal=path, resume=True).run("What?")
+        assert second.fetched == [stored]
+        assert first.fetched == []
+        assert (len(first.arrivals), len(second.arrivals)) == (1, 1)
+        assert found.fallbacks["openai:gpt-5.6"].answers == 1
+        replayed = program.on(journal=path, resume=True).run("What?")
+        assert (replayed.fallbacks, replayed.usage) == (found.fallbacks, found.usage)
 
 
 @pytest.mark.parametrize(("api", "other"), CASES)

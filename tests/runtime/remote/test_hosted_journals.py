@@ -28,7 +28,17 @@ from lmc.runtime.remote.engine import RemoteEngine
 from lmc.runtime.remote.protocols import openai_responses
 from tests.runtime.journal.journals import begun, break_off
 from tests.runtime.remote.faults import Fault, FaultProxy, listed
-from tests.runtime.remote.hosted_runs import KEY_NAME, PROGRAM, REQUESTS, answer, discussion, hosted, target
+from tests.runtime.remote.hosted_runs import (
+    KEY_NAME,
+    PROGRAM,
+    REQUESTS,
+    answer,
+    broken_off,
+    discussion,
+    hosted,
+    kept_ids,
+    target,
+)
 from tests.runtime.remote.providers.replies import Reply, drawn
 from tests.runtime.remote.simulator import Simulator
 
@@ -59,22 +69,6 @@ def test_a_run_that_breaks_off_is_resumed_and_pays_for_nothing_twice(
         after = journals.summary(path)
         assert (after.state, after.requests.finished) == ("finished", len(ROWS) * REQUESTS)
         assert after.requests.repeated == len(before.in_flight)
-
-
-def broken_off(program: Any, path: str) -> None:
-    """End a run while its answer is read, with the id of the answer on disk."""
-    with program.on(journal=path).stream("What?") as stream:
-        next(stream)  # the answer stops coming behind its first text
-        limit = time.monotonic() + 20.0
-        while not kept_ids(path) and time.monotonic() < limit:
-            time.sleep(0.02)
-
-
-def kept_ids(path: str) -> list[str]:
-    """The ids of answers that are on disk; none before the first request."""
-    with contextlib.closing(sqlite3.connect(path)) as database, contextlib.suppress(sqlite3.OperationalError):
-        return [each for (each,) in database.execute("SELECT result FROM entries WHERE state = 0") if each]
-    return []
 
 
 @pytest.mark.parametrize("change", ["", "gone", "running", "failed", "damaged"])

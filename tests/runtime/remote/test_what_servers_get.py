@@ -12,8 +12,9 @@ from lmc import builtin_model
 from lmc.driver.targets.hosted import hosted_target
 from lmc.grammar.compiling import Source
 from lmc.grammar.sharing import ConstraintCache
-from lmc.ir.engine.protocol import Generation, Request, SamplingParams
+from lmc.ir.engine.protocol import Generation, Request, SamplingParams, ScoreRequest
 from lmc.ir.tokens.messages import message_tokenizer
+from lmc.ir.usage import Attempt, Usage
 from lmc.runtime.remote.asking import GO_ON
 from lmc.runtime.remote.engine import RemoteEngine
 from tests.runtime.remote.hosted_runs import hosted, target
@@ -195,3 +196,26 @@ def test_a_turn_that_is_closed_is_quoted(api: str):
         [{"role": "assistant", "content": turn}, {"role": "user", "content": GO_ON.replace("{text}", turn)}]
         for turn in turns
     ]
+
+
+@pytest.mark.parametrize("status", [500, 504])
+def test_failed_attempts_of_scores_are_counted(status: int):
+    """A proxy that gave up may have been charged for."""
+    server = Server({"logprobs": {"tokens": ["a", "b"], "token_logprobs": [None, -1.0]}})
+    statuses = [status, status]
+
+    async def answering(exchange: Exchange) -> None:
+        if statuses:
+            await exchange.respond_json(statuses.pop(), {}, {"error": {"message": "no"}})
+        else:
+            await server.answer(exchange)
+
+    with hosted(), LoopbackServer(answering) as loopback:
+        settings = {"api": "completions", "tokenizer": "t"}
+        made = RemoteEngine(hosted_target(f"server:{loopback.url}#m", settings), message_tokenizer())
+        try:
+            found = made.score(ScoreRequest((65,), ((66,),))).future.result(20.0)
+        finally:
+            made.close()
+    assert found.failed == (Attempt(Usage(calls=1), status == 500),) * 2
+    assert found.usage == Usage(3, calls=3)

@@ -154,7 +154,9 @@ def _hooks(service: RemoteService) -> dict[str, list[Callable[[Any], Awaitable[N
 
         async def traced(event: str, about: Mapping[str, Any]) -> None:
             nonlocal opened
-            if event.endswith(".send_request_body.complete"):
+            if event.endswith(".send_request_headers.started"):
+                charge.may_have_arrived = True
+            elif event.endswith(".send_request_body.complete"):
                 charge.limits.sent(charge)
             elif event == "connection.connect_tcp.complete":
                 opened = about["return_value"]

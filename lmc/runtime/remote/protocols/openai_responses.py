@@ -10,7 +10,7 @@ import openai
 from lmc.ir.engine.protocol import Score, ScoreRequest
 from lmc.ir.errors import EngineError
 from lmc.ir.usage import Usage
-from lmc.runtime.remote.asking import Asked, OnText, RemoteService, Reply
+from lmc.runtime.remote.asking import Asked, OnText, RemoteService, Reply, kept_name, place_of
 from lmc.runtime.remote.failures import AttemptError, malformed, of_status, refused_text
 from lmc.runtime.remote.protocols.openai_client import client_of, parameters_of
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model, kind_of
@@ -43,7 +43,7 @@ class ResponsesProtocol:
                         if not (on_text or _takes_all)(text.add(event.delta)):
                             return Reply(str(text), "stop", None)
                     elif kind == "response.created" and body["store"] and stored is not None:
-                        stored.keep(event.response.id)
+                        stored.keep(kept_name(event.response.id, self._service.place))
                     elif kind in ("response.completed", "response.incomplete", "response.failed"):
                         final = event.response
                     elif kind == "error":
