@@ -10,7 +10,7 @@ import openai
 from lmc.ir.engine.protocol import Score, ScoreRequest
 from lmc.ir.errors import EngineError
 from lmc.ir.usage import Usage
-from lmc.runtime.remote.asking import Asked, OnText, RemoteService, Reply, kept_name, place_of
+from lmc.runtime.remote.asking import Asked, OnText, RemoteService, Reply, kept_name
 from lmc.runtime.remote.failures import AttemptError, malformed, of_status, refused_text
 from lmc.runtime.remote.protocols.openai_client import client_of, parameters_of
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model, kind_of
