@@ -259,7 +259,7 @@ def test_a_profile_with_another_character_is_read_or_refused(place: int, letter:
 
 
 def test_generations_are_counted_by_length():
-    def generation(generated: int, *failed: Usage) -> Generation:
+    def generation(generated: int, *failed: Attempt) -> Generation:
         return Generation((), "", "stop", prompt_tokens=5, cached_tokens=2, generated_tokens=generated, failed=failed)
 
     found = generation_profile([generation(3), generation(40), generation(3)], 0.5)
