@@ -121,11 +121,39 @@ def assistant(s: Any, question: str) -> Any:
     return [plan, s.gen("answer", max_tokens=16, min_tokens=16)]
 
 
+@lmc.jit
+def grounded(s: Any, history: str, question: str) -> Any:
+    """Answer at the end of a long history, with facts that are looked up."""
+    s += history
+    s += " Question:" + question + " Facts:"
+    s += look_up(question)
+    s += " Answer:"
+    return [s.gen("answer", max_tokens=16, min_tokens=16)]
+
+
+@lmc.jit
+def dossier(s: Any, page: str) -> Any:
+    """Many short notes on a page, and one long line of thought, which is written last."""
+    s += " Read the page." + page
+    notes: list[str] = []
+    for number in range(24):
+        writer = s.fork(1)[0]
+        writer += f" Note {number}:"
+        notes.append(writer.gen("note", max_tokens=8, min_tokens=8))
+    thought = s.fork(1)[0]
+    for step in ("Causes", "Effects", "Doubts", "Verdict"):
+        thought += f" {step}:"
+        thought.gen(step.lower(), max_tokens=16, min_tokens=16)
+    return [*notes, thought["verdict"]]
+
+
 EVERYDAY: dict[str, tuple[Any, Callable[[random.Random], Row]]] = {
     "records": (records, lambda rng: {"page": words(rng, 300)}),
     "review": (review, lambda rng: {"text": words(rng, 300)}),
     "summaries": (summaries, lambda rng: {"pages": [words(rng, 150) for _ in range(4)]}),
     "assistant": (assistant, lambda rng: {"question": words(rng, 60)}),
+    "grounded": (grounded, lambda rng: {"history": words(rng, 600), "question": words(rng, 20)}),
+    "dossier": (dossier, lambda rng: {"page": words(rng, 200)}),
 }
 
 

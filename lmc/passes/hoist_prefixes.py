@@ -8,9 +8,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from lmc.ir.analysis.ordering import objects_of
+from lmc.ir.analysis.dependences import PathCosts, earliest_starts
+from lmc.ir.analysis.ordering import Objects, objects_of, waits_of
 from lmc.ir.core import Block, Effect, Op, Value, walk
-from lmc.ir.dialects.core_ops import BeginOp, EndOp, ExtendOp, PrefillOp, SampleOp
+from lmc.ir.dialects.core_ops import BeginOp, EndOp, ExtendOp, HostCallOp, PrefillOp, SampleOp
 from lmc.ir.dialects.region_ops import LoopOp
 from lmc.ir.dialects.regions import RegionOp, has_id
 from lmc.ir.errors import InputError, Location
@@ -19,7 +20,16 @@ from lmc.ir.types import CTX, holds_context
 from lmc.passes.analysis.context_lengths import ContextLengths
 from lmc.passes.analysis.kv_hints import without_hints
 from lmc.passes.analysis.liveness import exposed_values, touches
-from lmc.passes.analysis.prefix_tree import ContextUser, Counter, Parts, PrefixNode, PrefixTree, PrefixUse, joined
+from lmc.passes.analysis.prefix_tree import (
+    AHEAD_TOKENS,
+    ContextUser,
+    Counter,
+    Parts,
+    PrefixNode,
+    PrefixTree,
+    PrefixUse,
+    joined,
+)
 from lmc.passes.base import FunctionPass, PassContext
 from lmc.passes.rewriting import FreshNames, make_op, with_ops
 
@@ -190,6 +200,11 @@ class _Motion:
         return is_pure and not op.IS_TERMINATOR and not op.regions and not touches(op, self._seen_by_others)
 
 
+def is_slow(op: Op) -> int:
+    """Return 1 for an op that others wait for: a model call or a host function."""
+    return int(op.billable or isinstance(op, HostCallOp))
+
+
 # Turns of the assistant may open differently for generation than in a transcript, so their text is not cut.
 _SPLIT_ROLES = frozenset({None, "system", "user", "tool"})
 
@@ -220,6 +235,7 @@ class _Function:
     leading: set[Value]
     constants: frozenset[Value]
     lengths: ContextLengths
+    objects: Objects
     replaced: dict[Value, Value] = field(default_factory=dict[Value, Value])
     decided: set[Value] = field(default_factory=set[Value])
 
@@ -241,6 +257,7 @@ class PrefixWalk:
             contexts_that_lead_to_calls(body),
             same_in_every_instance(body),
             ContextLengths(remarks.context),
+            objects_of(body.ops),
         )
         return cls(function, body, None).run()
 
@@ -249,6 +266,13 @@ class PrefixWalk:
         self.block = block
         self.around = around
         self.users = users_that_call(block, function.leading)
+        costs = [PathCosts(function.objects, is_slow).of(op) for op in block.ops]
+        starts = earliest_starts(costs, waits_of(block.ops, function.objects))
+        self.ready = {
+            value: start + cost
+            for op, start, cost in zip(block.ops, starts, costs, strict=True)
+            for value in op.results
+        }
         self.ops: list[Op] = []
         self.places: dict[Op, tuple[PrefixNode, Parts]] = {}
         self.nested: dict[int, list[Op]] = {}
@@ -280,7 +304,8 @@ class PrefixWalk:
         """Decide where the users of ``value`` share a prefix. ``op`` gives it, or holds the block that it comes to."""
         users = self.users[value]
         constant = self.around is None and value in self.function.constants
-        is_alone = len(users) == 1 and users[0].requests == 1 and not users[0].repeats
+        ready = self.ready.get(value, 0)
+        is_alone = len(users) == 1 and users[0].requests == 1 and not (users[0].repeats or self._waits(users[0], ready))
         if (is_alone and not constant) or (
             users[0].arm is not None and all(user.arm == users[0].arm for user in users)
         ):
@@ -291,6 +316,7 @@ class PrefixWalk:
             opens=None,
             measure=self.function.lengths.whole(value),
             covered=self.function.lengths.covered(value),
+            computed=self.function.lengths.computed(value),
             constant=constant,
             members=len(users),
             location=op.location,
@@ -300,8 +326,8 @@ class PrefixWalk:
         if root.prefilled:
             self.made[root] = self.function.replaced.get(value, value)
         tree = PrefixTree(root, self.function.minimum_tokens, self.function.remarks.context)
-        tree.build(_members(users))
-        self._count_branches(tree, users)
+        tree.build(self._members(users, ready))
+        self._count_branches(tree, users, ready)
         for node in tree.nodes:
             if node is not root or value not in self.function.decided:
                 self._decide(node)
@@ -312,7 +338,33 @@ class PrefixWalk:
             if user.op is not self.block.ops[user.index]:
                 self.nested.setdefault(user.index, []).append(user.op)
 
-    def _count_branches(self, tree: PrefixTree, users: Sequence[User]) -> None:
+    def _waits(self, user: User, ready: int) -> bool:
+        """Return True if ``user`` certainly runs and needs something later than its context, which is ``ready`` then."""
+        inside = user.op is not self.block.ops[user.index]
+        return not inside and any(self.ready.get(value, 0) > ready for value in user.op.operands)
+
+    def _members(self, users: Sequence[User], ready: int) -> list[ContextUser]:
+        """Return the users that append text which others may share, or which is there before the rest.
+
+        What belongs to a region is not there outside of it.
+        """
+        members: list[ContextUser] = []
+        for number, user in enumerate(users):
+            op, waits = user.op, self._waits(user, ready)
+            if not isinstance(op, ExtendOp) or op.role not in _SPLIT_ROLES:
+                continue
+            text = joined(op.text)
+            late = {part for part in op.operands if self.ready.get(part, 0) > ready} if waits else user.hidden
+            cut = next(
+                (index for index, part in enumerate(text) if isinstance(part, Value) and part in late), len(text)
+            )
+            if text[:cut]:
+                members.append(
+                    ContextUser(number, op.role, text[:cut], op.location, text[cut:], user.repeats, user.arm, waits)
+                )
+        return members
+
+    def _count_branches(self, tree: PrefixTree, users: Sequence[User], ready: int) -> None:
         """Note what leaves each node."""
         for node in tree.nodes[1:]:
             assert node.parent is not None
@@ -320,17 +372,19 @@ class PrefixWalk:
             node.parent.leaves_batch |= not node.constant
         for number, user in enumerate(users):
             node, _ = tree.place.get(number, (tree.root, ()))
-            node.branches.append(PrefixUse(user.requests, user.repeats, user.arm))
+            node.branches.append(PrefixUse(user.requests, user.repeats, user.arm, self._waits(user, ready)))
             node.leaves_batch |= not self.function.constants.issuperset(user.op.results)
 
     def _decide(self, node: PrefixNode) -> None:
         """Decide on a prefill of the prefix that ends at ``node``. Its parents have been decided."""
         if node.parent is not None:
             node.covered = node.parent.measure if node.parent.prefilled else node.parent.covered
+            node.computed = node.parent.measure if node.parent.prefilled else node.parent.computed
         for_batch = node.constant and node.leaves_batch
-        if node.prefilled or not (node.is_shared or for_batch):
+        node.ahead = node.gained_ahead.reaches(AHEAD_TOKENS)
+        if node.prefilled or not (node.is_shared or for_batch or node.ahead):
             return
-        if node.gained.reaches(self.function.minimum_tokens):
+        if node.ahead or node.gained.reaches(self.function.minimum_tokens):
             node.prefilled = True
             self.function.remarks.prefilled(node)
         elif node.gained.tokens:
@@ -400,7 +454,7 @@ class PrefixWalk:
         if not node.prefilled:
             return context
         scope = "batch" if node.constant else "instance"
-        return self._add(PrefillOp, node, "prefix", context=context, scope=scope)
+        return self._add(PrefillOp, node, "prefix", context=context, scope=scope, ahead=node.ahead and node.constant)
 
     def _add(self, kind: type[Op], node: PrefixNode, suffix: str, **fields: Any) -> Value:
         op = self._new(kind, node, suffix, node.location, **fields)
@@ -419,20 +473,6 @@ class PrefixWalk:
         return op
 
 
-def _members(users: Sequence[User]) -> list[ContextUser]:
-    """The users that append text which others may share; what belongs to a region is not there outside of it."""
-    members: list[ContextUser] = []
-    for number, user in enumerate(users):
-        op = user.op
-        if not isinstance(op, ExtendOp) or op.role not in _SPLIT_ROLES:
-            continue
-        text = joined(op.text)
-        cut = next((at for at, part in enumerate(text) if isinstance(part, Value) and part in user.hidden), len(text))
-        if text[:cut]:
-            members.append(ContextUser(number, op.role, text[:cut], op.location, text[cut:], user.repeats, user.arm))
-    return members
-
-
 @dataclass(frozen=True)
 class HoistPrefixes(FunctionPass):
     """Compute prefixes common to branches, calls and batch instances once, and pin them.
@@ -442,6 +482,9 @@ class HoistPrefixes(FunctionPass):
     and moved ahead of the prefill. A prefix that depends on no input gets ``scope = "batch"``: it is computed once for
     all instances, together with the literal text that the next op would begin with; an instance that runs alone leaves
     it to its calls.
+
+    A prefix that is there before the rest of a prompt, because that waits for another call or a host function, is
+    computed meanwhile (``ahead``). It has at least 64 tokens that no earlier call computes.
 
     Regions are branches too: a prefix that the body of a loop or a map continues is computed before it, and so is
     one that both arms of a conditional begin with. What one arm alone shares stays there. Before that, ops that give
@@ -526,10 +569,15 @@ class _Remarks:
             reasons.append("for all rounds or elements")
         if node.constant:
             reasons.append("for all instances of a batch")
+        found = f"a prefix of {node.gained} is computed once {' and '.join(reasons)}"
+        if node.ahead:
+            how = "also" if reasons else f"a prefix of {node.gained_ahead} is computed"
+            found = f"{found}, {how}" if reasons else how
+            found += " while the next call waits for other results"
         self.owner.applied(
             self.context,
             node.location,
-            f"a prefix of {node.gained} is computed once {' and '.join(reasons)}",
+            found,
             saved_tokens=node.gained.tokens * node.computed_again,
         )
 

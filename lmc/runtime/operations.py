@@ -119,12 +119,13 @@ def prefill(frame: Frame, index: int, op: PrefillOp) -> None:
     """Compute and pin a stable prefix. A hint: where that can't be done, generations compute what they need.
 
     It costs seconds and no tokens: each token is counted in the prompts of the calls that build on it. One of a batch
-    is computed by what its instances share; an instance that runs without that leaves it to its calls.
+    is computed by what its instances share; an instance that runs without that leaves it to its calls, unless they wait
+    for other results meanwhile.
     """
     context = frame.environment[op.context]
     prefixes, budget = frame.prefixes, frame.machine.around.budget
     prefix = _stable_prefix(context, frame.machine.around.engine)
-    is_left = op.scope == "batch" and frame.machine.row is not None
+    is_left = op.scope == "batch" and not op.ahead and frame.machine.row is not None
     if is_left or prefixes is None or not prefix or not budget.allows(len(prefix)):
         frame.finish(index, (context,))
         return

@@ -70,7 +70,7 @@ def test_the_diagnostic_shows_file_line_column_caret_cause_and_remedy():
         ("lm.return %c (1)", "values of lm.return holds values only", "name a value", "1)"),
         ("%0 = lm.begin %c : !ctx", "lm.begin lacks its operand role", "a keyword (role)", "lm.begin"),
         ("py.assume %x", "py.assume lacks its attribute expected", "add {expected = …} (any literal)", "py.assume"),
-        ("%0 = lm.prefill %c {scop = 1} : !ctx", "lm.prefill has no attribute scop", "it has: scope", "scop"),
+        ("%0 = lm.prefill %c {scop = 1} : !ctx", "lm.prefill has no attribute scop", "it has: ahead, scope", "scop"),
         ("%0 = lm.end %c {a = 1} : !ctx", "lm.end has no attribute a", "it has: none", "a = 1"),
         ('%0 = lm.prefill %c {scope = "a", scope = "b"} : !ctx', "scope is given twice", "leave one", 'scope = "b"'),
         ('%0 = lm.extend %c, user [] {role = "user"} : !ctx', "role is given twice", "leave one", "role"),

@@ -31,7 +31,7 @@ texts = st.lists(st.sampled_from(["a", "ab", "abc", "b", *VALUES]), min_size=1, 
 
 
 def _root(members: int, *, constant: bool) -> PrefixNode:
-    return PrefixNode(None, (), None, Measure(), Measure(), constant, members, None)
+    return PrefixNode(None, (), None, Measure(), Measure(), Measure(), constant, members, None)
 
 
 def _path(node: PrefixNode) -> Parts:

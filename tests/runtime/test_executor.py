@@ -360,6 +360,38 @@ def test_an_instance_that_is_alone_computes_no_prefix_of_the_batch_ahead(instanc
     assert len(engine.prefills) == ahead + instances
 
 
+AHEAD = """
+module @f {
+  host @look_up = "m:look_up" sha256 "0000000000000000000000000000000000000000000000000000000000000000" reads
+  func @f(%question: !text) {
+    %0 = lm.context : !ctx
+    %1 = lm.extend %0, system ["Answer with facts from the look-up only, in one sentence."] : !ctx
+    %2 = lm.prefill %1 {ahead = true, scope = "batch"} : !ctx
+    %fact = host.call @look_up (%question) {declared = "reads", id = "f/@look_up"} : !text
+    %3 = lm.extend %2, user [%fact] : !ctx
+    %4, %a = lm.gen %3 {id = "f/a"} : !ctx, !text
+    lm.return %4 (%a)
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("instances", [1, 2])
+def test_a_prefix_ahead_of_a_host_function_is_computed_while_it_runs(instances: int):
+    engine = LateEngine()
+
+    def look_up(_question: str) -> str:
+        end = time.monotonic() + 60
+        while not engine.prefills:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        return "Birds fly."
+
+    found = run_batch(Executor(engine, plan_of(AHEAD), {"look_up": look_up}), [{"question": "x"}] * instances)
+    assert all(found[number].error is None for number in range(instances))
+    assert len(engine.prefills) == 1
+
+
 def test_usage_counts_the_prompts_of_calls_and_no_work_ahead_of_them():
     engine = LateEngine()
     found = run(Executor(engine, plan_of(JUDGE), {}), {"essay": "Birds fly."})

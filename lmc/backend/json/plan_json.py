@@ -24,7 +24,7 @@ from lmc.ir.module import Function, Module
 from lmc.ir.verify.verifier import verify
 
 FORMAT = "lmc.plan"
-VERSION = 15
+VERSION = 16
 MAX_CHARACTERS = 256 * 2**20
 
 

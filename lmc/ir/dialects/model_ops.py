@@ -227,11 +227,13 @@ class SelectOp(Op):
 class PrefillOp(Op):
     """The same context, with its stable prefix computed once and pinned until its last use.
 
-    Put in by hoist-prefixes. ``scope`` "batch" marks a prefix common to all instances, computed once per batch.
+    Put in by hoist-prefixes. ``scope`` "batch" marks a prefix common to all instances, computed once per batch. One
+    instance alone leaves it to its calls, unless it is ``ahead``: computed while a call waits for other results.
     """
 
     context: Value = operand()
     scope: str = attribute("instance")
+    ahead: bool = attribute(False)
 
     def verify(self) -> None:
         expect_context(self, self.context)

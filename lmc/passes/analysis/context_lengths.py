@@ -25,10 +25,12 @@ class ContextLengths:
         self._whole: dict[Value, tuple[Measure, str | None]] = {}
         """With the role of the turn that is open at its end."""
         self._covered: dict[Value, Measure] = {}
+        self._computed: dict[Value, Measure] = {}
 
     def start(self, value: Value) -> None:
         """The context ``value`` begins with something that is not known."""
         self._whole[value], self._covered[value] = (_UNKNOWN, None), _EMPTY
+        self._computed[value] = _UNKNOWN
 
     def add(self, op: Op, value: Value) -> None:
         """``op`` gives the context ``value``."""
@@ -69,6 +71,21 @@ class ContextLengths:
             at = _before(op)
         found = _EMPTY if at is None else self._covered[at]
         self._covered.update(dict.fromkeys(way, found))
+        return found
+
+    def computed(self, value: Value) -> Measure:
+        """Return the length of the part of a context that a call or a prefill has computed before it is there."""
+        way: list[Value] = []
+        at: Value | None = value
+        while at is not None and at not in self._computed:
+            way.append(at)
+            op = self._givers[at]
+            if op.billable or isinstance(op, PrefillOp):
+                self._computed[at] = self.whole(at)
+                break
+            at = _before(op)
+        found = _EMPTY if at is None else self._computed[at]
+        self._computed.update(dict.fromkeys(way, found))
         return found
 
     def _grown(self, op: Op, known: Measure, role: str | None) -> tuple[Measure, str | None]:

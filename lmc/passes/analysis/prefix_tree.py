@@ -12,6 +12,8 @@ from lmc.ir.wording import with_count
 
 Parts = tuple[str | Value, ...]
 
+AHEAD_TOKENS = 64
+"""Tokens of a prefix that is worth a request of its own while the call that needs it waits for other results."""
 # Branches that diverge more often than this are not split further.
 _MAX_SPLITS = 16
 
@@ -54,11 +56,12 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class PrefixUse:
-    """A user of a prefix: ``requests`` each time, perhaps several times; ``arm`` as for ``ContextUser``."""
+    """A user of a prefix: ``requests`` each time, perhaps several times; the rest as for ``ContextUser``."""
 
     requests: int = 1
     repeats: bool = False
     arm: tuple[int, int] | None = None
+    waits: bool = False
 
     @property
     def weight(self) -> int:
@@ -72,7 +75,7 @@ class PrefixNode:
 
     ``opens`` is the role of the turn that begins with ``parts``. ``members`` counts the users below, ``branches`` are
     the users of this very prefix; ``leaves_batch`` is True if one of them depends on the instance. ``covered`` is the
-    nearest prefix above that is computed once anyway.
+    nearest prefix above that is computed once anyway, ``computed`` the one that a call or a prefill has computed.
     """
 
     parent: PrefixNode | None
@@ -80,10 +83,12 @@ class PrefixNode:
     opens: str | None
     measure: Measure
     covered: Measure
+    computed: Measure
     constant: bool
     members: int
     location: Location | None
     prefilled: bool = False
+    ahead: bool = False
     branches: list[PrefixUse] = field(default_factory=list[PrefixUse])
     leaves_batch: bool = False
 
@@ -91,6 +96,11 @@ class PrefixNode:
     def gained(self) -> Measure:
         """The length that a prefill here computes beyond the nearest one above."""
         return self.measure - self.covered
+
+    @property
+    def gained_ahead(self) -> Measure:
+        """The length that a prefill here computes while a user waits; nothing where no user does."""
+        return self.measure - self.computed if any(branch.waits for branch in self.branches) else Measure()
 
     @property
     def is_shared(self) -> bool:
@@ -117,7 +127,8 @@ class ContextUser:
     """User ``index`` of the context, which appends ``text``; ``part`` and ``offset`` are its position in it.
 
     ``tail`` is text after that which can't be shared. ``repeats``: the user may run several times. ``arm`` is its
-    place among exclusive regions: arm n of op i.
+    place among exclusive regions: arm n of op i. ``waits``: ``tail``, or another operand of the user, is there later
+    than the context.
     """
 
     index: int
@@ -127,6 +138,7 @@ class ContextUser:
     tail: Parts = ()
     repeats: bool = False
     arm: tuple[int, int] | None = None
+    waits: bool = False
     part: int = 0
     offset: int = 0
 
@@ -197,7 +209,7 @@ class PrefixTree:
         """
         members, node = group.members, group.node
         literal_only = node.constant and not group.past_constant
-        alone = len(members) == 1 and not members[0].repeats
+        alone = len(members) == 1 and not (members[0].repeats or members[0].waits)
         one_arm = members[0].arm is not None and all(member.arm == members[0].arm for member in members)
         if group.splits > _MAX_SPLITS or one_arm or (alone and (not literal_only or members[0].is_literal)):
             return self._attach(group)
@@ -218,7 +230,9 @@ class PrefixTree:
             return None
         opens = members[0].role if node is self.root else None
         length = text_measure(parts, opens, self.counter)
-        if len(members) == node.members and not node.prefilled:
+        if len(members) == 1 and not (members[0].repeats or node.constant):  # its user waits
+            covered, worth = node.covered, (node.measure + length - node.computed).reaches(AHEAD_TOKENS)
+        elif len(members) == node.members and not node.prefilled:
             covered, worth = node.covered, (node.gained + length).reaches(self.minimum_tokens)
         else:
             covered, worth = node.measure, length.reaches(self.minimum_tokens)
@@ -226,7 +240,15 @@ class PrefixTree:
             return None
         constant = node.constant and not any(isinstance(part, Value) for part in parts)
         made = PrefixNode(
-            node, parts, opens, node.measure + length, covered, constant, len(members), members[0].location
+            node,
+            parts,
+            opens,
+            node.measure + length,
+            covered,
+            node.computed,
+            constant,
+            len(members),
+            members[0].location,
         )
         self.nodes.append(made)
         return made

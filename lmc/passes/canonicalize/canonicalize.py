@@ -207,7 +207,7 @@ class _Walk(FlowWalk):
         before = self.definition(op.context)
         if not isinstance(before, PrefillOp):
             self.emit(op)
-        elif before.scope in (op.scope, "batch"):
+        elif before.scope in (op.scope, "batch") and (before.ahead or not op.ahead):
             self.forward(op, op.context)
         else:
             self.emit(self.reuse(op, before.context))
