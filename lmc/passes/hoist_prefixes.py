@@ -236,6 +236,7 @@ class _Function:
     constants: frozenset[Value]
     lengths: ContextLengths
     objects: Objects
+    slow: PathCosts[int]
     replaced: dict[Value, Value] = field(default_factory=dict[Value, Value])
     decided: set[Value] = field(default_factory=set[Value])
 
@@ -250,6 +251,7 @@ class PrefixWalk:
     @classmethod
     def over(cls, body: Block, minimum_tokens: int, remarks: Remarks) -> Block:
         """The rewritten body of a function."""
+        objects = objects_of(body.ops)
         function = _Function(
             minimum_tokens,
             remarks,
@@ -257,7 +259,8 @@ class PrefixWalk:
             contexts_that_lead_to_calls(body),
             same_in_every_instance(body),
             ContextLengths(remarks.context),
-            objects_of(body.ops),
+            objects,
+            PathCosts(objects, is_slow),
         )
         return cls(function, body, None).run()
 
@@ -266,7 +269,7 @@ class PrefixWalk:
         self.block = block
         self.around = around
         self.users = users_that_call(block, function.leading)
-        costs = [PathCosts(function.objects, is_slow).of(op) for op in block.ops]
+        costs = [function.slow.of(op) for op in block.ops]
         starts = earliest_starts(costs, waits_of(block.ops, function.objects))
         self.ready = {
             value: start + cost
@@ -339,7 +342,7 @@ class PrefixWalk:
                 self.nested.setdefault(user.index, []).append(user.op)
 
     def _waits(self, user: User, ready: int) -> bool:
-        """Return True if ``user`` certainly runs and needs something later than its context, which is ``ready`` then."""
+        """Return True if ``user`` certainly runs, and waits for more than its context, which is there ``ready``."""
         inside = user.op is not self.block.ops[user.index]
         return not inside and any(self.ready.get(value, 0) > ready for value in user.op.operands)
 
