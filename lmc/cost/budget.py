@@ -88,6 +88,10 @@ class Amount:
         return ", ".join(parts)
 
 
+_LEAST = Amount(tokens=1, calls=1)
+"""A request costs no less."""
+
+
 @dataclass(eq=False, slots=True)
 class Reservation:
     """The worst case of a request: it waits, is held, or is over."""
@@ -150,6 +154,12 @@ class BudgetLedger:
         with self._lock:
             return self.spent + self.reserved
 
+    def refusal(self) -> BudgetError | None:
+        """Return the error of all requests to come, if no other one will fit; else None."""
+        with self._lock:
+            is_over = self.is_over or not (self.spent + _LEAST).fits(self.budget)
+            return self._error(None) if is_over else None
+
     def _decide(self) -> None:
         """Decide about the reservations that wait. One thread does at a time, in a loop: callers do not nest.
 
@@ -202,10 +212,10 @@ class BudgetLedger:
             self._is_deciding = False
             return None
 
-    def _error(self, worst: Amount) -> BudgetError:
+    def _error(self, worst: Amount | None) -> BudgetError:
+        request = "" if worst is None else f", and this request may cost {worst.counted_by(self.budget)}"
         return BudgetError(
-            f"the budget of {self.budget} is used up: {self.spent.counted_by(self.budget)} are spent, and this request "
-            f"may cost {worst.counted_by(self.budget)}",
+            f"the budget of {self.budget} is used up: {self.spent.counted_by(self.budget)} are spent{request}",
             remedy="raise the budget; with a journal, --resume (resume=True) continues the run",
         )
 

@@ -19,7 +19,8 @@ from lmc.driver.compile.compile import Variants, compile_program
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
 from lmc.driver.run.budgets import budgeted, run_budget
-from lmc.driver.run.execute import Execution, OnResult, limits_of
+from lmc.driver.run.ending import OnResult
+from lmc.driver.run.execute import Execution, limits_of
 from lmc.driver.run.journals import (
     OpenJournal,
     acquire_engine,
@@ -280,7 +281,7 @@ class Runner:
 class _Windows:
     """Windows of one program's rows.
 
-    ``is_batch``: rows that are finished are written to the journal, and what ends a batch is the result of its row.
+    ``is_batch``: rows that are finished are written to the journal.
     """
 
     def __init__(
@@ -306,6 +307,10 @@ class _Windows:
     def program(self) -> str:
         return self._start.function.name
 
+    @property
+    def is_over(self) -> bool:
+        return self._execution is not None and self._execution.end.has_refused
+
     def prepare(self, waiting: Waiting) -> Sequence[Prepared]:
         is_replay = self._journal is not None and self._journal.is_replay
         return self._start.prepare_window(waiting, is_loaded=is_replay or self._engine is not None)
@@ -328,7 +333,6 @@ class _Windows:
                 layout=self._layout,
                 observer=self._observer,
                 journal=self._journal,
-                ends_alone=self._is_batch,
                 budget=start.budget,
             )
         await self._execution.run(jobs)

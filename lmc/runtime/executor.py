@@ -9,7 +9,7 @@ from typing import Any
 
 from lmc.backend.plan import Plan
 from lmc.ir.core import Value
-from lmc.ir.dialects.core_ops import SamplingOp
+from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.engine.hosts import CallJournal
 from lmc.ir.engine.observing import Observable, Observer
 from lmc.ir.engine.protocol import Engine, Place, Planned, new_run
@@ -49,7 +49,8 @@ class Resources:
     """The resources that the instances of a batch share, whatever their plans. Belongs to one event loop.
 
     ``observer`` takes the requests and calls of the instances, and the steps of an ``Observable`` engine. ``journal``
-    records the calls of tools; requests are recorded by the engine, if it is a ``JournaledEngine``.
+    records the calls of tools; requests are recorded by the engine, if it is a ``JournaledEngine``. ``refusal`` returns
+    the error of an instance that would start now, once the run is over (None: it may start).
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class Resources:
         limits: Limits | None = None,
         observer: Observer | None = None,
         journal: CallJournal | None = None,
+        refusal: Callable[[], LmcError | None] = lambda: None,
     ) -> None:
         limits = limits or Limits()
+        self.refusal = refusal
         self.observer = observer
         self.journal = journal
         self._end_observing = None
@@ -241,7 +244,8 @@ class _Batch:
         quiet = replace(self._around, on_event=None)  # each instance tells of its text itself
         machine = self._machine(quiet, self._around.prepared.shared, {}, instance=0, position=self._first_position)
         try:
-            await machine.run()
+            if self._resources.refusal() is None:
+                await machine.run()
             if machine.end is None:
                 self._stage = self._around.prepared.own
                 self._values, self._recording = machine.environment, machine.recording
@@ -259,9 +263,16 @@ class _Batch:
     async def _work(self, positions: Iterator[int]) -> None:
         for position in positions:
             index = self._order[position]
-            end = await self._run_one(position, index)
+            refused = self._resources.refusal()
+            end = await self._run_one(position, index) if refused is None else self._refused(refused)
             self._on_finished(index, end)
             await asyncio.sleep(0)  # an engine that answers at once would keep the loop from being told to stop
+
+    def _refused(self, error: LmcError) -> Finished:
+        """Return the end of an instance that does not start, at the line of its first request."""
+        prepared = self._around.prepared
+        ops = [op for op in prepared.main.ops if isinstance(op, SamplingOp | SelectOp)] or prepared.main.ops
+        return Finished(None, located(error, ops[0].location), Profile(prepared.plan.name))
 
     async def _run_one(self, position: int, index: int) -> Finished:
         instance = self._instances[index]

@@ -21,7 +21,7 @@ from lmc.ir.builtins.statements import RAISING
 from lmc.ir.core import Op, Value
 from lmc.ir.dialects.core_ops import FreeOp, KeepOp, PrefillOp, PyCallOp, SampleOp, SamplingOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
-from lmc.ir.engine.hosts import Answer
+from lmc.ir.engine.hosts import Answer, can_be_resumed
 from lmc.ir.engine.observing import AskedRequest
 from lmc.ir.engine.protocol import Place, PrefixCaching
 from lmc.ir.errors import LmcError, RequestCancelledError, located
@@ -264,6 +264,7 @@ class Call:
     """An instruction that waits for answers from outside. ``finish`` makes its results of them.
 
     If it is dropped, ``cancels`` are called, and ``unwanted`` with each answer that is there or comes all the same.
+    ``waiting`` are the answers that are still to come.
     ``failed`` is called with each error in place of an answer.
     With ``may_fail`` an ``LmcError`` in place of an answer is the answer None.
     """
@@ -274,6 +275,7 @@ class Call:
     missing: int
     finish: Callable[[list[Any]], tuple[Any, ...]]
     cancels: list[Callable[[], object]] = field(default_factory=list)
+    waiting: list[asyncio.Future[Any]] = field(default_factory=list[asyncio.Future[Any]])
     unwanted: Callable[[Any], object] | None = None
     failed: Callable[[BaseException], object] | None = None
     may_fail: bool = False
@@ -289,8 +291,9 @@ class Call:
     def cancel(self) -> None:
         """Drop it: its answers are not needed any more."""
         self.dropped = True
-        for cancel in self.cancels:
-            cancel()
+        if not self.frame.machine.lets_finish(self):
+            for cancel in self.cancels:
+                cancel()
         for answer in self.answers:
             self.take_unwanted(answer)
 
@@ -324,6 +327,8 @@ class StageRun:
         self.prefix_engine = around.engine if isinstance(around.engine, PrefixCaching) else None
         self.begun = BegunCalls()
         self.kept = KeptContexts(around.engine, self._place_at)
+        self._can_be_resumed = False
+        self._finishing: list[Call] = []
         self._awake: deque[Frame] = deque()
         self.position = position
         self._advancing = False
@@ -358,6 +363,25 @@ class StageRun:
             self.kept.withdraw_all()
             self.upcoming.withdraw_all()
             self._over.set()
+        if self._finishing:
+            await self._finish_others()
+
+    def lets_finish(self, call: Call) -> bool:
+        """Return True if a dropped call comes to its end: the run can be resumed, and the journal keeps its answer."""
+        if self._can_be_resumed and call.waiting:
+            self._finishing.append(call)
+            return True
+        return False
+
+    async def _finish_others(self) -> None:
+        """Wait for the calls that are paid for. Cancelling cancels them."""
+        try:
+            await asyncio.wait([each for call in self._finishing for each in call.waiting])
+        except asyncio.CancelledError:
+            for call in self._finishing:
+                for cancel in call.cancels:
+                    cancel()
+            raise
 
     def release_prefixes(self) -> None:
         """Unpin every prefix that is still held."""
@@ -459,6 +483,7 @@ class StageRun:
             return True
         call.cancels.append(handle.cancel)
         waiting = asyncio.wrap_future(handle.future, loop=self._loop)
+        call.waiting.append(waiting)
         waiting.add_done_callback(lambda future: self._engine_answer(call, number, outcome_of(future)))
         return True
 
@@ -478,6 +503,7 @@ class StageRun:
         """Let ``run`` give the only answer of ``call``, or its error."""
         call.cancels += run.cancels
         waiting = asyncio.wrap_future(run.future, loop=self._loop)
+        call.waiting.append(waiting)
         waiting.add_done_callback(partial(self._host_answer, call))
 
     def _host_answer(self, call: Call, done: asyncio.Future[Answer]) -> None:
@@ -492,6 +518,7 @@ class StageRun:
         if call.dropped:
             return
         if error is not None:
+            self._can_be_resumed = self._can_be_resumed or (self.around.journal is not None and can_be_resumed(error))
             call.cancel()
             call.frame.fail(call.index, error)
             self._advance()

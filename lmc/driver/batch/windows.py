@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lmc.driver.run.execute import OnResult
+from lmc.driver.run.ending import OnResult
 from lmc.driver.run.result import Result
 from lmc.driver.run.start import Arguments
 from lmc.driver.targets.cancelling import error_of
@@ -41,6 +41,11 @@ class WindowRunner(Protocol):
     @property
     def program(self) -> str:
         """Name of the program."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """True if the run has ended before all of its rows: no other row will start."""
         ...
 
     def prepare(self, waiting: Waiting) -> Sequence[Any]:
@@ -199,7 +204,7 @@ class WindowedRun:
         self.end(error)
 
     def _follow(self) -> Generator[tuple[int, Result]]:
-        while not self.all_read or self._waiting or self._windows:
+        while not (self.all_read or self._stopped_reading()) or self._waiting or self._windows:
             if self._is_time_to_start():
                 self._start_window()
             match self._next_event():
@@ -223,6 +228,10 @@ class WindowedRun:
                     pass
         if self._read_error is not None:
             raise self._read_error
+
+    def _stopped_reading(self) -> bool:
+        """Return True if no further rows are read, because none would start. Those of ``put`` all get results."""
+        return self._parts is not None and self._work.is_over
 
     def _next_event(self) -> _Event | None:
         """Return the next event; None if rows have waited long enough for others."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,8 +15,9 @@ from lmc.cache.batch_order.ranks import Layout
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
 from lmc.driver.run.budgets import budgeted
+from lmc.driver.run.ending import OnResult, RunEnd
 from lmc.driver.run.result import Result, stopped
-from lmc.driver.targets.cancelling import CancellableEngine, RunInterruptedError, error_of
+from lmc.driver.targets.cancelling import CancellableEngine, error_of
 from lmc.frontend.continuation.going_on import go_on
 from lmc.frontend.language.eager import EagerSession, OnText
 from lmc.frontend.program.arguments import Bound
@@ -25,7 +26,7 @@ from lmc.frontend.source.locations import raised_at
 from lmc.ir.engine.hosts import CallScope, Cancellation, calling_in, cancelled_by, run_id
 from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.protocol import Engine, Place
-from lmc.ir.errors import EngineError, LmcError
+from lmc.ir.errors import LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.semantics.context import Context
@@ -39,7 +40,6 @@ from lmc.runtime.journal.journal import RunJournal
 from lmc.runtime.threads import DaemonPool
 
 EAGER_THREADS = 32
-OnResult = Callable[[int, Result], None]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,6 @@ async def execute(
     limits: Limits | None = None,
     on_event: OnEvent | None = None,
     journal: RunJournal | None = None,
-    ends_alone: bool = False,
     budget: RunBudget | None = None,
 ) -> None:
     """Run ``jobs``; ``on_result`` gets each one's number and result as soon as it is there, in the loop's thread.
@@ -80,7 +79,6 @@ async def execute(
         limits=limits,
         on_event=on_event,
         journal=journal,
-        ends_alone=ends_alone,
         budget=budget,
     )
     try:
@@ -93,20 +91,6 @@ def limits_of(options: Options) -> Limits:
     """Return the bounds that the executor keeps under ``options``."""
     limits = Limits(request_timeout=options.timeout, priority=options.priority, lane=options.lane)
     return limits if options.requests is None else replace(limits, requests=options.requests)
-
-
-def deliver(number: int, result: Result, on_result: OnResult, on_stopped: OnResult | None) -> None:
-    """Report the result of an instance.
-
-    Raises ``RunInterruptedError`` where the instance ends the whole run: an interrupt by the user's code, or an
-    error that ends the batch. It is stopped then.
-    """
-    error = result.error
-    if isinstance(error, KeyboardInterrupt) or (isinstance(error, LmcError) and error.ends_batch):
-        if on_stopped is not None:
-            on_stopped(number, stopped(result.profile))
-        raise RunInterruptedError(error)
-    on_result(number, result)
 
 
 async def put_in_order(
@@ -128,9 +112,8 @@ class Execution:
     take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
     were cancelled, with their cost. An instance that ends with ``KeyboardInterrupt`` ends the run, with
     ``RunInterruptedError``. With a ``layout`` instances start as they come, in its blocks. ``observer`` takes requests,
-    calls and steps, ``journal`` records requests and calls of tools, ``budget`` bounds what requests cost.
-    ``ends_alone``: an engine's error that ends a batch is the result of its instance. The others go on: what is
-    paid for is kept, and what they ask for is refused.
+    calls and steps, ``journal`` records requests and calls of tools, ``budget`` bounds what requests cost. ``end`` is
+    the end of the run before all of its instances.
     """
 
     def __init__(
@@ -147,10 +130,8 @@ class Execution:
         layout: Layout | None = None,
         observer: Observer | None = None,
         journal: RunJournal | None = None,
-        ends_alone: bool = False,
         budget: RunBudget | None = None,
     ) -> None:
-        self._ends_alone = ends_alone
         self._function = function
         self._observer = observer
         if budget is not None:
@@ -167,7 +148,8 @@ class Execution:
         self._layout = layout
         self._layouts: WeakKeyDictionary[Plan, Layout] = WeakKeyDictionary()
         self._limits = limits or Limits()
-        self._resources = Resources(engine, self._limits, observer, self._calls)
+        self.end = RunEnd(budget)
+        self._resources = Resources(engine, self._limits, observer, self._calls, self.end.refusal)
         # What is left of an instance that has begun goes before what others have to come to.
         place = Place(self._resources.run, 0, self._limits.lane)
         self._eager_engine = CancellableEngine(engine, place, self._limits.priority, observer)
@@ -244,10 +226,7 @@ class Execution:
         self._deliver(number, result)
 
     def _deliver(self, number: int, result: Result) -> None:
-        if self._ends_alone and isinstance(result.error, EngineError):
-            self._on_result(number, result)
-        else:
-            deliver(number, result, self._on_result, self._on_stopped)
+        self.end.deliver(number, result, self._on_result, self._on_stopped)
 
     def _stopped(self, number: int, cost: Profile) -> None:
         if self._on_stopped is not None:

@@ -14,7 +14,8 @@ from lmc.backend.plan import Plan
 from lmc.driver.compile.compile import MAX_VARIANTS, Variants
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
-from lmc.driver.run.execute import Job, OnResult, execute, limits_of
+from lmc.driver.run.ending import OnResult
+from lmc.driver.run.execute import Job, execute, limits_of
 from lmc.driver.run.journals import OpenJournal, is_blocked, mark_row
 from lmc.driver.run.result import Result
 from lmc.driver.targets.constraints import compiler
@@ -157,7 +158,6 @@ class BoundCall:
                 limits=limits_of(self.options),
                 on_event=on_event,
                 journal=journal,
-                ends_alone=True,
                 budget=self.budget,
             )
 

@@ -18,7 +18,8 @@ from lmc.driver.batch.windows import Part, Waiting, WindowedRun
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.run.budgets import budgeted, run_budget
-from lmc.driver.run.execute import OnResult, deliver, limits_of, put_in_order
+from lmc.driver.run.ending import OnResult, RunEnd
+from lmc.driver.run.execute import limits_of, put_in_order
 from lmc.driver.run.journals import acquire_engine, release_engine
 from lmc.driver.run.result import Result, stopped
 from lmc.driver.run.start import Arguments
@@ -151,6 +152,7 @@ class _Windows:
             engine = budgeted(engine, budget, journal)
         self._engine = engine if journal is None else JournaledEngine(engine, journal)
         self._executor = Executor(self._engine, saved.plan, saved.hosts, constraints=constraints)
+        self._end = RunEnd(budget)
         self._position = 0
         self._resources: Resources | None = None
         self._given = given
@@ -160,6 +162,10 @@ class _Windows:
     def program(self) -> str:
         return self._saved.plan.name
 
+    @property
+    def is_over(self) -> bool:
+        return self._end.has_refused
+
     def prepare(self, waiting: Waiting) -> Sequence[Instance]:
         instances = [Instance(number, inputs) for number, (_, inputs) in waiting]
         waiting.clear()
@@ -167,13 +173,14 @@ class _Windows:
 
     async def run(self, prepared: Sequence[Instance], on_result: OnResult, on_stopped: OnResult) -> None:
         if self._resources is None:
-            self._resources = Resources(self._engine, limits_of(self._saved.options), self._observer, self._calls)
+            limits = limits_of(self._saved.options)
+            self._resources = Resources(self._engine, limits, self._observer, self._calls, self._end.refusal)
         first, self._position = self._position, self._position + len(prepared)
         order, layout = await self._order(prepared)
         await self._executor.run_batch(
             prepared,
             order,
-            lambda index, end: deliver(prepared[index].number, _result(end), on_result, on_stopped),
+            lambda index, end: self._end.deliver(prepared[index].number, _result(end), on_result, on_stopped),
             run_seed=self._saved.options.seed,
             resources=self._resources,
             first_position=first,

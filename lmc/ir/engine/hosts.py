@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeGuard, cast
 
-from lmc.ir.errors import BudgetError, JournalError, LmcError, Location
+from lmc.ir.errors import BudgetError, EngineError, JournalError, LmcError, Location
 
 Answer = tuple[Any, BaseException | None]
 """The result of a call, or its exception: not every exception may be set on a future."""
@@ -54,6 +54,11 @@ class ProgramStopped(ProgramCancelled):
 def stops_program(error: BaseException | None) -> TypeGuard[LmcError]:
     """Return True for an error that no handler of a program may catch, plain Python included."""
     return isinstance(error, JournalError | BudgetError) or (isinstance(error, LmcError) and error.ends_batch)
+
+
+def can_be_resumed(error: BaseException | None) -> bool:
+    """Return True for an error with which a run ends, and after which it goes on later: its budget, its quota."""
+    return isinstance(error, EngineError) and stops_program(error)
 
 
 class Cancellation:

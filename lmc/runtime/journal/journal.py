@@ -486,6 +486,8 @@ class RunJournal:
             if outcome.state != DONE:
                 return  # a later session may fetch it
             begun.id = begun.before
+        if begun.id is None and outcome.state == DROPPED:
+            return  # it did not leave
         if begun.id is None:  # it ended before it left
             self._write_intent(begun)
         assert begun.id is not None

@@ -49,15 +49,21 @@ def asked_score(request: ScoreRequest, bound: TokenBound) -> AskedEntry:
 
 
 def end_of(result: Any) -> Outcome | None:
-    """Return the end of a request to write: its result, or its error; None for one that was cancelled or never ran."""
+    """Return the end of a request to write: its result, or its error; None for one whose end is not known.
+
+    Errors that end the run are no ends. One whose cost is known (a quota is exhausted) is asked again.
+    """
     if isinstance(result, Generation):
         return Outcome(DONE, _text(result, _GENERATION), result.usage)
     if isinstance(result, Score):
         return Outcome(DONE, _text(result, _SCORE), result.usage)
-    if not isinstance(result, Exception) or (isinstance(result, LmcError) and result.ends_run):
+    if not isinstance(result, Exception):
         return None
-    usage = (result.usage if isinstance(result, LmcError) else None) or Usage()
-    return Outcome(FAILED, json.dumps(error_data(result)), usage)
+    usage = result.usage if isinstance(result, LmcError) else None
+    if isinstance(result, LmcError) and result.ends_run:
+        is_known = isinstance(result, EngineError) and usage is not None and not result.unknown_calls
+        return Outcome(DROPPED, json.dumps(error_data(result)), usage or Usage()) if is_known else None
+    return Outcome(FAILED, json.dumps(error_data(result)), usage or Usage())
 
 
 def result_of(answer: Recorded, kind: type[Any]) -> Any:

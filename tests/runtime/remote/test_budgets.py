@@ -18,6 +18,7 @@ from lmc.driver.commands import journal as journals
 from lmc.driver.targets.hosted import hosted_target
 from lmc.ir.errors import BudgetError, InputError, JournalError
 from lmc.ir.usage import Usage
+from lmc.runtime.executor import Limits
 from tests.runtime.journal.journals import break_off
 from tests.runtime.remote.faults import FaultProxy, seeded
 from tests.runtime.remote.hosted_runs import PROGRAM, SPECS, answer, discussion, hosted, target
@@ -246,6 +247,34 @@ def test_local_targets_have_budgets(budget: Budget, level: Any):
     free = discussion.on("toy").batch(ROWS)
     enough = discussion.on("toy", budget=Budget(calls=48)).batch(ROWS)
     assert [(each.value, each.usage) for each in enough] == [(each.value, each.usage) for each in free]
+
+
+@pytest.mark.parametrize("form", ["list", "generator"])
+def test_no_row_starts_after_the_end_of_a_budget(form: str, tmp_path: Path):
+    """Nor does one of its tools run; also where the budget was used up before."""
+    saved: list[str] = []
+
+    @lmc.tool(effect="writes")
+    def save(text: str) -> str:
+        saved.append(text)
+        return text
+
+    @lmc.jit(target="toy", budget=Budget(calls=5), journal=tmp_path / "j")
+    def writer(s: Any, question: str):
+        s += save(question)
+        return s.gen("a", max_tokens=4)
+
+    rows = [{"question": str(number)} for number in range(400)]
+    begun = 0
+    for program in (writer, writer.on(resume=True)):
+        found = program.batch(rows if form == "list" else iter(rows))
+        assert len(found) == len(rows)
+        refused = [each.error for each in found if isinstance(each.error, BudgetError)]
+        assert len(refused) >= len(rows) - 5
+        assert all("test_budgets.py" in str(each) for each in refused)
+        assert 5 <= len(saved) <= Limits().requests, "those that are under way together have started"
+        begun = begun or len(saved)
+        assert len(saved) == begun, "none starts where the budget is used up before"
 
 
 @pytest.mark.parametrize("spec", ["toy", "simulated"])

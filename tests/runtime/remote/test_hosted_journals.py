@@ -233,6 +233,43 @@ def test_rows_that_the_account_could_not_pay_for_are_not_finished(tmp_path: Path
     assert journals.summary(path).state == "finished"
 
 
+@pytest.mark.parametrize("form", ["list", "generator", "command"])
+def test_requests_under_way_are_kept_where_the_quota_ends(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """They are paid for: those of other rows, and those of other branches."""
+    path = str(tmp_path / "j")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("quota_program.py").write_text("from tests.runtime.remote.hosted_runs import discussion\n")
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    command = ["run", "quota_program.py:discussion", "--input", "rows.jsonl", "-o", "out.jsonl", "--journal", path]
+    with hosted(), Simulator(quota=11, latency=0.05) as simulator:
+        where = target(simulator.url, "chat", concurrency=5, attempts=1)
+        program = discussion.on(where, journal=path)
+        settings = "".join(f"{name} = {_toml(value)}\n" for name, value in where.settings.items())
+        Path("pyproject.toml").write_text(f'[tool.lmc.targets.fast]\nkind = "openai"\nmodel = "gpt-4.1"\n{settings}')
+        command += ["--model", "fast"]
+        if form == "command":
+            assert _run(monkeypatch, *command) == 1
+            assert "quota" in capsys.readouterr().err
+        else:
+            found = program.batch(ROWS if form == "list" else iter(ROWS))
+            assert all(each.error is None or "quota" in str(each.error) for each in found)
+        summary = journals.summary(path)
+        assert (summary.requests.finished, summary.in_flight) == (11, [])
+        time.sleep(1.1)
+        simulator.quota = None
+        if form == "command":
+            assert _run(monkeypatch, *command, "--resume") == 0
+            assert len(Path("out.jsonl").read_text().splitlines()) == len(ROWS)
+        else:
+            again = program.on(resume=True).batch(ROWS if form == "list" else iter(ROWS))
+            assert not any(each.error for each in again)
+        assert simulator.finished_twice() == []
+        assert sum(each.answer is not None for each in simulator.arrivals) == len(ROWS) * REQUESTS
+
+
 CONTINUED = PROGRAM.replace("return s.gen", 's += "Well,"\n        return s.gen')
 REPLAYED = [
     (PROGRAM, {"kind": "openai", "model": "gpt-4.1"}),
