@@ -45,12 +45,16 @@ def rule_of(target: Target) -> CacheRule:
 
 
 class SharedPrefixes:
-    """The prompts so far, in the order in which they are sent."""
+    """The prompts so far, in the order in which they are sent.
+
+    ``shared`` are the tokens that the last one probably shares with an earlier one; 0 where nothing is cached.
+    """
 
     def __init__(self, rule: CacheRule, tokenizer: CountingTokenizer) -> None:
         self._rule = rule
         self._tokenizer = tokenizer
         self._parts: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.shared = 0
 
     def cached(self, prompt: tuple[int, ...], tokens: CostRange[int]) -> CostRange[int]:
         """Return the cached tokens of the next prompt, which has so many ``tokens``.
@@ -70,7 +74,5 @@ class SharedPrefixes:
                 shared += len(key[1])
             node = following
         most = None if tokens.most is None else self._rule.found(tokens.most)
-        expected = 0
-        if shared:
-            expected = self._rule.found(min(self._tokenizer.count(prompt[:shared]).expected, tokens.expected))
-        return CostRange(0, expected, most)
+        self.shared = self._tokenizer.count(prompt[:shared]).expected if shared else 0
+        return CostRange(0, self._rule.found(min(self.shared, tokens.expected)), most)

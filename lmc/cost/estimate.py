@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from lmc.cost.caching import SharedPrefixes
+from lmc.cost.hints import FoundHint, HintFinder
 from lmc.cost.prices import MONEY, Price, Unpriced
 from lmc.cost.ranges import CostRange
 from lmc.cost.walk import Basis, BreakReached, EstimatedRequest, RowRequests
@@ -61,6 +62,7 @@ class Estimate:
         failed: rows that fail, whatever the model answers, and the errors.
         critical_path: the calls that wait for each other, each loop counted once.
         price: that of each request, or why there is none.
+        hints: what costs more than it has to, where it was looked for.
     """
 
     rows: int
@@ -69,6 +71,7 @@ class Estimate:
     failed: tuple[tuple[int, Exception], ...]
     critical_path: int
     price: Price | Unpriced
+    hints: tuple[FoundHint, ...] = ()
 
     @property
     def total(self) -> Figures:
@@ -91,10 +94,11 @@ class Estimate:
 
 @dataclass
 class Estimator:
-    """Adds up rows, which are sent in this order: the prefixes that they share are cached."""
+    """Adds up rows, which are sent in this order: the prefixes that they share are cached. ``finder`` gives hints."""
 
     price: Price | Unpriced
     prefixes: SharedPrefixes
+    finder: HintFinder | None = None
     _rows: int = 0
     _figures: dict[str, tuple[EstimatedRequest, Figures]] = field(
         default_factory=dict[str, tuple[EstimatedRequest, Figures]]
@@ -109,6 +113,8 @@ class Estimator:
         if row.error is not None:
             self._failed.append((self._rows, row.error))
         self._rows += 1
+        if self.finder is not None:
+            self.finder.add_row(module, row)
         for each in row.breaks:
             known = self._breaks.get(each.location)
             runs = each.runs if known is None else each.runs + known.runs
@@ -128,8 +134,9 @@ class Estimator:
             for op_id, (first, figures) in self._figures.items()
         )
         breaks = tuple(self._breaks.values())
+        hints = () if self.finder is None else self.finder.hints()
         longest = max(self._paths.values(), default=0)
-        return Estimate(self._rows, calls, breaks, tuple(self._failed), longest, self.price)
+        return Estimate(self._rows, calls, breaks, tuple(self._failed), longest, self.price, hints)
 
     def _of(self, request: EstimatedRequest) -> Figures:
         runs = request.runs
@@ -137,6 +144,8 @@ class Estimator:
         dollars = None
         if isinstance(self.price, Price):
             dollars = dollars_of(self.price, request.tokens, cached, request.output)
+        if self.finder is not None:
+            self.finder.add(request, self.prefixes.shared, cached, dollars)
         return Figures(
             runs,
             runs * request.tokens.map(float),
@@ -147,10 +156,13 @@ class Estimator:
 
 
 def estimate_rows(
-    rows: Iterable[tuple[Module, RowRequests]], price: Price | Unpriced, prefixes: SharedPrefixes
+    rows: Iterable[tuple[Module, RowRequests]],
+    price: Price | Unpriced,
+    prefixes: SharedPrefixes,
+    finder: HintFinder | None = None,
 ) -> Estimate:
-    """Return the estimate of rows, each with the module that runs it."""
-    estimator = Estimator(price, prefixes)
+    """Return the estimate of rows, each with the module that runs it, and with ``finder`` its hints."""
+    estimator = Estimator(price, prefixes, finder)
     for module, row in rows:
         estimator.add(module, row)
     return estimator.estimate()

@@ -109,11 +109,15 @@ class BreakReached:
 
 @dataclass(frozen=True, slots=True)
 class RowRequests:
-    """The requests of one row in program order, the graph breaks it may come to, and the error that ends it."""
+    """The requests of one row in program order, the graph breaks it may come to, and the error that ends it.
+
+    ``inputs`` are its values by parameter name.
+    """
 
     requests: tuple[EstimatedRequest, ...]
     breaks: tuple[BreakReached, ...]
     error: Exception | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,7 @@ def walk_row(module: Module, inputs: Mapping[str, Any], facts: WalkFacts) -> Row
         raise
     except Exception as raised:
         error = raised
-    return RowRequests(tuple(walk.requests), tuple(walk.breaks), error)
+    return RowRequests(tuple(walk.requests), tuple(walk.breaks), error, inputs)
 
 
 def holds_unknown(value: Any) -> bool:
