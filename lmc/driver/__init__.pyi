@@ -55,7 +55,7 @@ from .run.result import (
 )
 from .batch.rows import ArgumentReader as ArgumentReader, Row as Row, Signature as Signature, count_rows as count_rows
 from .runner import BatchInterruptedError as BatchInterruptedError, Layout as Layout, Runner as Runner
-from .run.budgets import Budget as Budget
+from .run.money import Budget as Budget, CostTotal as CostTotal, budget_line as budget_line
 from .run.journals import is_blocked as is_blocked, resumed_lines as resumed_lines
 from .batch.run_journal import (
     JOURNAL_SUFFIX as JOURNAL_SUFFIX,

@@ -18,7 +18,6 @@ from lmc.driver.batch.windows import Part, Waiting, WindowedRun
 from lmc.driver.compile.compile import Variants, compile_program
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
-from lmc.driver.run.budgets import budgeted, run_budget
 from lmc.driver.run.ending import OnResult
 from lmc.driver.run.execute import Execution, limits_of
 from lmc.driver.run.journals import (
@@ -29,6 +28,7 @@ from lmc.driver.run.journals import (
     mark_row,
     release_engine,
 )
+from lmc.driver.run.money import RunMoney
 from lmc.driver.run.result import Result
 from lmc.driver.run.start import Arguments, BoundCall, Prepared, check_may_wait, raise_error, report_failed
 from lmc.driver.run.stream import AsyncStream, Stream
@@ -49,7 +49,6 @@ from lmc.ir.errors import InputError, LoweringError, RequestCancelledError
 from lmc.ir.profile import Profile
 from lmc.ir.wording import with_count
 from lmc.runtime.journal.calls import JournaledCalls
-from lmc.runtime.journal.engine import JournaledEngine
 from lmc.runtime.journal.journal import RunJournal
 
 T = TypeVar("T", bound=Sequence[Any])
@@ -182,7 +181,7 @@ class Runner:
     def eager(self, arguments: Arguments) -> Result:
         """One instance as plain Python, operation by operation: the oracle. Raises its error."""
         start = self._start(target_of_run(self.options))
-        start = replace(start, budget=run_budget(self.options.budget, start.target))
+        start = replace(start, money=RunMoney.of(self.options.budget, start.target))
         opened = self._journal(start, [arguments])
         if opened is not None:
             with opened() as journal:
@@ -194,9 +193,9 @@ class Runner:
     def _eager(self, start: BoundCall, arguments: Arguments, journal: RunJournal | None) -> Result:
         options, scope = self.options, None
         with start.home.engines.use(start.target) as own:
-            engine: Engine = own if start.budget is None else budgeted(own, start.budget, journal)
+            money = start.money or RunMoney()
+            engine = money.layered(own, journal)
             if journal is not None:
-                engine = JournaledEngine(engine, journal)
                 scope = CallScope(JournaledCalls(journal), journal.run, 0, f"{self.program}/@after")
             if engine is not own:
                 engine = CancellableEngine(engine)  # outermost: what ends a run is raised where plain Python waits
@@ -212,7 +211,7 @@ class Runner:
                     outcome = run_eager(self._function, bind(self._function, *arguments), session)
             except ProgramStopped as stopped:
                 raise error_of(stopped) from None
-        return Result.of(outcome)
+        return replace(Result.of(outcome), spending=money.spent_by(0))
 
     @contextmanager
     def _lazy_batch(self) -> Generator[LazyBatch]:
@@ -242,8 +241,7 @@ class Runner:
         """A call that enters the background loop, over ``rows`` where they are known. A replay asks no server."""
         start = self._start(self.target() if is_replay else target_of_run(self.options))
         start.home.loop.check_outside()
-        if not is_replay:
-            start = replace(start, budget=run_budget(self.options.budget, start.target))
+        start = replace(start, money=RunMoney.of(None if is_replay else self.options.budget, start.target))
         return start if rows is None else replace(start, open_journal=self._journal(start, rows))
 
     def _journal(self, start: BoundCall, rows: Sequence[Arguments] | None) -> OpenJournal | None:
@@ -311,6 +309,11 @@ class _Windows:
     def is_over(self) -> bool:
         return self._execution is not None and self._execution.end.has_refused
 
+    @property
+    def money(self) -> RunMoney:
+        assert self._start.money is not None, "the call has been entered"
+        return self._start.money
+
     def prepare(self, waiting: Waiting) -> Sequence[Prepared]:
         is_replay = self._journal is not None and self._journal.is_replay
         return self._start.prepare_window(waiting, is_loaded=is_replay or self._engine is not None)
@@ -333,7 +336,7 @@ class _Windows:
                 layout=self._layout,
                 observer=self._observer,
                 journal=self._journal,
-                budget=start.budget,
+                money=start.money,
             )
         await self._execution.run(jobs)
 

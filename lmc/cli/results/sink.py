@@ -43,6 +43,7 @@ class Sink:
         self.many = many
         self._ordered = ordered
         self._usage = driver.Usage()
+        self._cost = driver.CostTotal()
         self._answers: Counter[str] = Counter()
         """Requests that each fallback answered."""
         self._start = time.monotonic()
@@ -66,6 +67,8 @@ class Sink:
                 self.failures.add(number, result.error)
             usage = result.usage
             self._usage += usage
+            if result.spending is not None:
+                self._cost.add(result.spending)
             for name, found in result.fallbacks.items():
                 self._answers[name] += found.answers
             if self.profile is not None:
@@ -156,6 +159,9 @@ class Sink:
     def _costs(self) -> str:
         answered = 0 if self.journal is None else self.journal.counts.answered
         used = self._usage + (driver.Usage() if self._rows is None else self._rows.unfinished.usage)
+        for spending in () if self._rows is None else self._rows.take_beside():
+            self._cost.add(spending)
+        budget = None if self._rows is None else self._rows.budget
         by_fallbacks = [
             f"{with_count(count, 'request')} answered by the fallback {name}"
             for name, count in sorted(self._answers.items())
@@ -165,6 +171,8 @@ class Sink:
             [
                 f"prompt tokens {used.prompt_tokens:,} ({used.cached_tokens:,} cached), "
                 f"generated {used.generated_tokens:,}, calls {used.calls:,}, {time.monotonic() - self._start:.1f} s",
+                *self._cost.lines(),
+                *([] if budget is None else [driver.budget_line(budget)]),
                 *([f"{answered:,} answered from the journal, tools included"] if answered else []),
                 *by_fallbacks,
             ]

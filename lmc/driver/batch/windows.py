@@ -10,7 +10,9 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from lmc.cost.budget import BudgetLedger
 from lmc.driver.run.ending import OnResult
+from lmc.driver.run.money import RunMoney, Spending
 from lmc.driver.run.result import Result
 from lmc.driver.run.start import Arguments
 from lmc.driver.targets.cancelling import error_of
@@ -46,6 +48,11 @@ class WindowRunner(Protocol):
     @property
     def is_over(self) -> bool:
         """True if the run has ended before all of its rows: no other row will start."""
+        ...
+
+    @property
+    def money(self) -> RunMoney:
+        """The money of the run."""
         ...
 
     def prepare(self, waiting: Waiting) -> Sequence[Any]:
@@ -124,6 +131,7 @@ class WindowedRun:
         self.read = 0
         self.all_read = False
         self._unfinished = Recording()
+        self._beside: list[Spending] = []
         self._home = home
         self._parts = parts
         self._work = work
@@ -158,6 +166,17 @@ class WindowedRun:
     def unfinished(self) -> Profile:
         """Return the profile of the rows that were stopped."""
         return self._unfinished.profile(self._work.program)
+
+    @property
+    def budget(self) -> BudgetLedger | None:
+        """The account of the run's budget; None: it has none."""
+        return self._work.money.ledger
+
+    def take_beside(self) -> Sequence[Spending]:
+        """Remove the costs of rows that were stopped, and of requests that ended after their rows; return them."""
+        found, self._beside = self._beside, []
+        rest = self._work.money.rest()
+        return found if rest is None else [*found, rest]
 
     def interrupt(self) -> None:
         """End the iteration with ``KeyboardInterrupt``. For the handler of a signal, in the iterating thread.
@@ -214,7 +233,7 @@ class WindowedRun:
                     self._under_way -= 1
                     yield number, result
                 case _Stopped(result):
-                    self._unfinished.add(result.profile)
+                    self._stop_one(result)
                 case _AllRead(error):
                     self.all_read = True
                     self._read_error = error
@@ -232,6 +251,11 @@ class WindowedRun:
     def _stopped_reading(self) -> bool:
         """Return True if no further rows are read, because none would start. Those of ``put`` all get results."""
         return self._parts is not None and self._work.is_over
+
+    def _stop_one(self, result: Result) -> None:
+        self._unfinished.add(result.profile)
+        if result.spending is not None:
+            self._beside.append(result.spending)
 
     def _next_event(self) -> _Event | None:
         """Return the next event; None if rows have waited long enough for others."""
@@ -312,6 +336,6 @@ class WindowedRun:
             except queue.Empty:
                 return
             if isinstance(event, _Stopped):
-                self._unfinished.add(event.result.profile)
+                self._stop_one(event.result)
             elif isinstance(event, _Found):
                 yield event.number, event.result

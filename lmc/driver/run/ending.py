@@ -46,6 +46,6 @@ class RunEnd:
             self._error = self._error or error
         elif isinstance(error, KeyboardInterrupt) or (isinstance(error, LmcError) and ends):
             if on_stopped is not None:
-                on_stopped(number, stopped(result.profile))
+                on_stopped(number, stopped(result.profile, result.spending))
             raise RunInterruptedError(error)
         on_result(number, result)

@@ -14,8 +14,8 @@ from lmc.backend.schedule.schedule import Room, Schedule, schedule_batch
 from lmc.cache.batch_order.ranks import Layout
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
-from lmc.driver.run.budgets import budgeted
 from lmc.driver.run.ending import OnResult, RunEnd
+from lmc.driver.run.money import RunMoney
 from lmc.driver.run.result import Result, stopped
 from lmc.driver.targets.cancelling import CancellableEngine, error_of
 from lmc.frontend.continuation.going_on import go_on
@@ -31,11 +31,9 @@ from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import Outcome
-from lmc.runtime.budget.account import RunBudget
 from lmc.runtime.events import OnEvent, TokenEvent, branch_of
 from lmc.runtime.executor import Executor, Finished, Instance, Limits, Resources
 from lmc.runtime.journal.calls import JournaledCalls
-from lmc.runtime.journal.engine import JournaledEngine
 from lmc.runtime.journal.journal import RunJournal
 from lmc.runtime.threads import DaemonPool
 
@@ -63,7 +61,7 @@ async def execute(
     limits: Limits | None = None,
     on_event: OnEvent | None = None,
     journal: RunJournal | None = None,
-    budget: RunBudget | None = None,
+    money: RunMoney | None = None,
 ) -> None:
     """Run ``jobs``; ``on_result`` gets each one's number and result as soon as it is there, in the loop's thread.
 
@@ -79,7 +77,7 @@ async def execute(
         limits=limits,
         on_event=on_event,
         journal=journal,
-        budget=budget,
+        money=money,
     )
     try:
         await execution.run(jobs)
@@ -112,7 +110,7 @@ class Execution:
     take turns behind the earlier ones, all under one bound. ``on_stopped`` gets the instances that had begun when they
     were cancelled, with their cost. An instance that ends with ``KeyboardInterrupt`` ends the run, with
     ``RunInterruptedError``. With a ``layout`` instances start as they come, in its blocks. ``observer`` takes requests,
-    calls and steps, ``journal`` records requests and calls of tools, ``budget`` bounds what requests cost. ``end`` is
+    calls and steps, ``journal`` records requests and calls of tools, ``money`` is their cost and its bound. ``end`` is
     the end of the run before all of its instances.
     """
 
@@ -130,13 +128,12 @@ class Execution:
         layout: Layout | None = None,
         observer: Observer | None = None,
         journal: RunJournal | None = None,
-        budget: RunBudget | None = None,
+        money: RunMoney | None = None,
     ) -> None:
         self._function = function
         self._observer = observer
-        if budget is not None:
-            engine = budgeted(engine, budget, journal)
-        self._engine = engine = engine if journal is None else JournaledEngine(engine, journal)
+        self._money = money = money or RunMoney()
+        self._engine = engine = money.layered(engine, journal)
         self._calls = None if journal is None else JournaledCalls(journal)
         self._journal = journal
         self._on_result = on_result
@@ -148,7 +145,7 @@ class Execution:
         self._layout = layout
         self._layouts: WeakKeyDictionary[Plan, Layout] = WeakKeyDictionary()
         self._limits = limits or Limits()
-        self.end = RunEnd(budget)
+        self.end = RunEnd(money.budget)
         self._resources = Resources(engine, self._limits, observer, self._calls, self.end.refusal)
         # What is left of an instance that has begun goes before what others have to come to.
         place = Place(self._resources.run, 0, self._limits.lane)
@@ -212,7 +209,7 @@ class Execution:
         outcome = end.outcome
         assert outcome is not None
         if outcome.broken_at is None:
-            self._on_result(job.number, Result.of(outcome))
+            self._deliver(job.number, Result.of(outcome))
             return
         work = asyncio.get_running_loop().run_in_executor(self._eager_pool, partial(self._continue, job, outcome))
         group.create_task(self._report(job.number, work, outcome.profile))
@@ -226,11 +223,12 @@ class Execution:
         self._deliver(number, result)
 
     def _deliver(self, number: int, result: Result) -> None:
-        self.end.deliver(number, result, self._on_result, self._on_stopped)
+        priced = replace(result, spending=self._money.spent_by(number))
+        self.end.deliver(number, priced, self._on_result, self._on_stopped)
 
     def _stopped(self, number: int, cost: Profile) -> None:
         if self._on_stopped is not None:
-            self._on_stopped(number, stopped(cost))
+            self._on_stopped(number, stopped(cost, self._money.spent_by(number)))
 
     def _continue(self, job: Job, captured_part: Outcome) -> Result:
         """The rest of the program, as plain Python, in a thread of its own."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Generic, cast
 
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypeVar  # with a default, which typing has from Python 3.13 on
 
 from lmc.driver.notebook import result_html
+from lmc.driver.run.money import Spending
 from lmc.frontend.language.core import META
 from lmc.ir.errors import LmcError, RequestCancelledError
 from lmc.ir.profile import FallbackProfile, Profile
@@ -27,7 +29,7 @@ class Result(Generic[R]):
     ``value`` is what the function returned, ``variables`` the names on its state, ``text`` the whole conversation.
     ``profile`` holds the cost of each op, by stable id. ``error`` is None, an ``LmcError``, or an exception of the
     user's code; then there is no value, but ``profile`` counts the work done. ``messages`` are the roles and contents
-    of a chat.
+    of a chat. ``spending`` are the attempts of its requests to a hosted model.
     """
 
     value: R
@@ -36,11 +38,25 @@ class Result(Generic[R]):
     profile: Profile = field(repr=False)
     error: BaseException | None = None
     messages: Sequence[Mapping[str, str]] = field(default=(), repr=False)
+    spending: Spending | None = field(default=None, repr=False, compare=False)
 
     @property
     def usage(self) -> Usage:
         """Prompt, cached and generated tokens, and calls of the engine."""
         return self.profile.usage
+
+    @property
+    def cost(self) -> Decimal | None:
+        """Dollars that its requests to a hosted model cost, failed attempts included, each priced by itself.
+
+        None where a price is unknown, and for local models. ``unknown_calls`` attempts may have cost more.
+        """
+        return None if self.spending is None else self.spending.usd
+
+    @property
+    def unknown_calls(self) -> int:
+        """The number of attempts without a whole answer: ``cost`` and ``usage`` count what is known of them."""
+        return 0 if self.spending is None else self.spending.unknown_calls
 
     @property
     def fallbacks(self) -> Mapping[str, FallbackProfile]:
@@ -66,9 +82,9 @@ _OF_PROVIDERS = ("cache_written_tokens", "reasoning_tokens")
 """Counts of hosted models, which a row has where they are not 0."""
 
 
-def stopped(profile: Profile) -> Result:
+def stopped(profile: Profile, spending: Spending | None = None) -> Result:
     """The result of an instance that was cancelled, with what it had cost by then."""
-    return Result.failed(RequestCancelledError("the run was cancelled"), profile)
+    return replace(Result.failed(RequestCancelledError("the run was cancelled"), profile), spending=spending)
 
 
 def result_row(index: int, result: Result) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from lmc.driver.options import Options
 from lmc.driver.run.ending import OnResult
 from lmc.driver.run.execute import Job, execute, limits_of
 from lmc.driver.run.journals import OpenJournal, is_blocked, mark_row
+from lmc.driver.run.money import RunMoney
 from lmc.driver.run.result import Result
 from lmc.driver.targets.constraints import compiler
 from lmc.driver.targets.service import Service
@@ -32,7 +33,6 @@ from lmc.ir.errors import JournalError, LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
 from lmc.ir.tokens.tokenizer import Tokenizer
-from lmc.runtime.budget.account import RunBudget
 from lmc.runtime.events import OnEvent
 from lmc.runtime.journal.journal import RunJournal
 
@@ -54,7 +54,7 @@ class BoundCall:
     home: Service
     constraints: ConstraintCache
     open_journal: OpenJournal | None = None
-    budget: RunBudget | None = None
+    money: RunMoney | None = None
 
     @property
     def compile(self) -> Compile:
@@ -158,7 +158,7 @@ class BoundCall:
                 limits=limits_of(self.options),
                 on_event=on_event,
                 journal=journal,
-                budget=self.budget,
+                money=self.money,
             )
 
     def wait_for_one(self, prepared: Sequence[Prepared]) -> Result:

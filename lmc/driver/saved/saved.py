@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,10 @@ from lmc.driver.batch.rows import Signature
 from lmc.driver.batch.windows import Part, Waiting, WindowedRun
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
-from lmc.driver.run.budgets import budgeted, run_budget
 from lmc.driver.run.ending import OnResult, RunEnd
 from lmc.driver.run.execute import limits_of, put_in_order
 from lmc.driver.run.journals import acquire_engine, release_engine
+from lmc.driver.run.money import RunMoney
 from lmc.driver.run.result import Result, stopped
 from lmc.driver.run.start import Arguments
 from lmc.driver.saved.artifacts import read_module
@@ -38,11 +38,10 @@ from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import InputError
+from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Constraints, Reader
-from lmc.runtime.budget.account import RunBudget
 from lmc.runtime.executor import Executor, Finished, Instance, Resources
 from lmc.runtime.journal.calls import JournaledCalls
-from lmc.runtime.journal.engine import JournaledEngine
 from lmc.runtime.journal.journal import RunJournal
 
 SUFFIXES = (".json", ".lmir")
@@ -112,7 +111,7 @@ class SavedRunner:
         home = service()
         home.loop.check_outside()
         is_replay = journal is not None and journal.is_replay
-        budget = None if is_replay else run_budget(self.options.budget, self.target)
+        money = RunMoney.of(None if is_replay else self.options.budget, self.target)
         tokenizer = home.engines.tokenizer(self.target)
         engine = acquire_engine(home, self.target, journal, tokenizer)
         cache = home.constraints.of(resolve_grammar_cache())
@@ -123,7 +122,7 @@ class SavedRunner:
             raise
         constraints = Constraints.of(self.plan.constraints, compiler(cache, tokenizer), self.readers)
         windows = _Windows(
-            self, engine, constraints, given=layout, home=home, observer=observer, journal=journal, budget=budget
+            self, engine, constraints, given=layout, home=home, observer=observer, journal=journal, money=money
         )
         return WindowedRun(home, parts, windows)
 
@@ -141,18 +140,17 @@ class _Windows:
         home: Service,
         observer: Observer | None,
         journal: RunJournal | None,
-        budget: RunBudget | None,
+        money: RunMoney,
     ) -> None:
         self._observer = observer
         self._calls = None if journal is None else JournaledCalls(journal)
         self._saved = saved
         self._home = home
         self._own = engine
-        if budget is not None:
-            engine = budgeted(engine, budget, journal)
-        self._engine = engine if journal is None else JournaledEngine(engine, journal)
+        self.money = money
+        self._engine = money.layered(engine, journal)
         self._executor = Executor(self._engine, saved.plan, saved.hosts, constraints=constraints)
-        self._end = RunEnd(budget)
+        self._end = RunEnd(money.budget)
         self._position = 0
         self._resources: Resources | None = None
         self._given = given
@@ -180,13 +178,20 @@ class _Windows:
         await self._executor.run_batch(
             prepared,
             order,
-            lambda index, end: self._end.deliver(prepared[index].number, _result(end), on_result, on_stopped),
+            lambda index, end: self._deliver(prepared[index].number, _result(end), on_result, on_stopped),
             run_seed=self._saved.options.seed,
             resources=self._resources,
             first_position=first,
             block=layout.block,
-            on_cancelled=lambda index, cost: on_stopped(prepared[index].number, stopped(cost)),
+            on_cancelled=lambda index, cost: self._stopped(prepared[index].number, cost, on_stopped),
         )
+
+    def _deliver(self, number: int, result: Result, on_result: OnResult, on_stopped: OnResult) -> None:
+        priced = replace(result, spending=self.money.spent_by(number))
+        self._end.deliver(number, priced, on_result, on_stopped)
+
+    def _stopped(self, number: int, cost: Profile, on_stopped: OnResult) -> None:
+        on_stopped(number, stopped(cost, self.money.spent_by(number)))
 
     async def _order(self, prepared: Sequence[Instance]) -> tuple[Sequence[int], Layout]:
         """The order of instances and its layout: later windows are laid out as the first one was."""

@@ -84,7 +84,7 @@ class LayerHandle(Generic[T]):
             return
         if self.is_cancelled:  # meanwhile
             self.below.cancel()
-        self.below.future.add_done_callback(lambda done: ended(_outcome(done)))
+        self.below.future.add_done_callback(lambda done: ended(outcome_of(done)))
 
     def end(self, result: Any) -> None:
         """Hand on a result or an error."""
@@ -99,7 +99,8 @@ def cancelled_request() -> RequestCancelledError:
     return RequestCancelledError("the request was cancelled")
 
 
-def _outcome(done: Future[Any]) -> Any:
+def outcome_of(done: Future[Any]) -> Any:
+    """Return the result of a request that is done, or its error."""
     if done.cancelled():
         return cancelled_request()
     error = done.exception()
