@@ -12,6 +12,7 @@ import typer
 
 from lmc import driver
 from lmc.cli.commands.compile import compile_command
+from lmc.cli.commands.cost import cost_command
 from lmc.cli.commands.grammar import grammar_command
 from lmc.cli.commands.journal import journal_command
 from lmc.cli.commands.opt import OptCommand, opt_command
@@ -43,6 +44,7 @@ app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("viz", no_args_is_help=True)(viz_command)
 app.command("view", no_args_is_help=True)(view_command)
 app.command("journal", no_args_is_help=True)(journal_command)
+app.command("cost")(cost_command)
 app.command("serve")(serve_command)
 app.command("targets")(targets_command)
 app.command("opt", cls=OptCommand, no_args_is_help=True)(opt_command)

@@ -16,11 +16,12 @@ _PART = 16
 class CacheRule:
     """The rule by which a target keeps prompts: those of ``least`` tokens, and each ``step`` more.
 
-    ``least`` 0: it keeps none.
+    ``least`` 0: it keeps none. ``writes``: it reports the tokens that it puts into its cache, and may charge for them.
     """
 
     least: int
     step: int = 1
+    writes: bool = False
 
     def found(self, shared: int) -> int:
         """Return the cached tokens of a prompt that shares so many with an earlier one."""
@@ -30,18 +31,23 @@ class CacheRule:
 
 
 _NOTHING = CacheRule(0)
+_ALL = CacheRule(1)
 _RULES = {
     # Only what a request marks with cache_control is kept, and lmc marks nothing yet.
     "anthropic": _NOTHING,
-    "openai": CacheRule(1024, 128),
-    "server": CacheRule(16, 16),
+    "openai": CacheRule(1024, 128, writes=True),
     "toy": _NOTHING,
 }
+_SERVERS = {"vllm": CacheRule(16, 16)}
+"""Servers by kind: vLLM keeps whole blocks of 16 tokens by default, the others all that they have computed."""
 
 
-def rule_of(target: Target) -> CacheRule:
-    """Return the rule of a target: engines of lmc keep all that they have computed."""
-    return _RULES.get(target.kind, CacheRule(1))
+def rule_of(target: Target, server: str | None = None) -> CacheRule:
+    """Return the rule of a target; engines of lmc keep all that they have computed.
+
+    ``server`` is the kind of a server (``vllm``, ``sglang`` …), where it is known: else it may keep all.
+    """
+    return _SERVERS.get(server or "", _ALL) if target.kind == "server" else _RULES.get(target.kind, _ALL)
 
 
 class SharedPrefixes:
@@ -76,3 +82,10 @@ class SharedPrefixes:
         most = None if tokens.most is None else self._rule.found(tokens.most)
         self.shared = self._tokenizer.count(prompt[:shared]).expected if shared else 0
         return CostRange(0, self._rule.found(min(self.shared, tokens.expected)), most)
+
+    def written(self, tokens: CostRange[int], cached: CostRange[int]) -> CostRange[int]:
+        """Return the tokens of a prompt that are put into the cache at a price: probably those not found there."""
+        if not self._rule.writes:
+            return CostRange.exactly(0)
+        most = None if tokens.most is None else self._rule.found(tokens.most)
+        return CostRange(0, max(0, self._rule.found(tokens.expected) - cached.expected), most)

@@ -19,6 +19,7 @@ from lmc.ir.module import Module
 from lmc.ir.usage import Usage
 
 _NONE = CostRange[float].exactly(0.0)
+_NO_TOKENS = CostRange[int].exactly(0)
 _FREE = CostRange[Decimal].exactly(Decimal(0))
 
 
@@ -29,7 +30,9 @@ class Figures:
     calls: CostRange[float] = _NONE
     prompt: CostRange[float] = _NONE
     cached: CostRange[float] = _NONE
+    cache_written: CostRange[float] = _NONE
     output: CostRange[float] = _NONE
+    reasoning: CostRange[float] = _NONE
     dollars: CostRange[Decimal] | None = _FREE
 
     def __add__(self, other: Figures) -> Figures:
@@ -37,7 +40,9 @@ class Figures:
             self.calls + other.calls,
             self.prompt + other.prompt,
             self.cached + other.cached,
+            self.cache_written + other.cache_written,
             self.output + other.output,
+            self.reasoning + other.reasoning,
             None if self.dollars is None or other.dollars is None else _sum(self.dollars, other.dollars),
         )
 
@@ -108,10 +113,10 @@ class Estimator:
     _failed: list[tuple[int, Exception]] = field(default_factory=list[tuple[int, Exception]])
     _paths: dict[Module, int] = field(default_factory=dict[Module, int])
 
-    def add(self, module: Module, row: RowRequests) -> None:
-        """Add a row, which ``module`` runs."""
+    def add(self, module: Module, row: RowRequests, number: int | None = None) -> None:
+        """Add a row, which ``module`` runs. ``number`` is that of the row in its file; None: it is the next one."""
         if row.error is not None:
-            self._failed.append((self._rows, row.error))
+            self._failed.append((self._rows if number is None else number, row.error))
         self._rows += 1
         if self.finder is not None:
             self.finder.add_row(module, row)
@@ -141,16 +146,21 @@ class Estimator:
     def _of(self, request: EstimatedRequest) -> Figures:
         runs = request.runs
         cached = self.prefixes.cached(request.prompt, request.tokens)
+        written = self.prefixes.written(request.tokens, cached)
         dollars = None
         if isinstance(self.price, Price):
-            dollars = dollars_of(self.price, request.tokens, cached, request.output)
+            dollars = dollars_of(
+                self.price, request.tokens, cached, request.output, written=written, reasoning=request.reasoning
+            )
         if self.finder is not None:
             self.finder.add(request, self.prefixes.shared, cached, dollars)
         return Figures(
             runs,
             runs * request.tokens.map(float),
             runs * cached.map(float),
+            runs * written.map(float),
             runs * request.output.map(float),
+            runs * request.reasoning.map(float),
             None if dollars is None else _times(runs, dollars),
         )
 
@@ -169,7 +179,13 @@ def estimate_rows(
 
 
 def dollars_of(
-    price: Price, prompt: CostRange[int], cached: CostRange[int], output: CostRange[int]
+    price: Price,
+    prompt: CostRange[int],
+    cached: CostRange[int],
+    output: CostRange[int],
+    *,
+    written: CostRange[int] = _NO_TOKENS,
+    reasoning: CostRange[int] = _NO_TOKENS,
 ) -> CostRange[Decimal] | None:
     """Return the dollars of one request; None: it has no price.
 
@@ -178,11 +194,18 @@ def dollars_of(
     """
     hit = prompt.least if cached.most is None else min(prompt.least, cached.most)
     least = price.cost(Usage(prompt.least, hit, output.least, 1))
-    expected = price.cost(Usage(prompt.expected, cached.expected, output.expected, 1))
+    expected = price.cost(
+        Usage(prompt.expected, cached.expected, output.expected, 1, written.expected, reasoning.expected)
+    )
     most: Decimal | None = None
     if prompt.most is not None and output.most is not None:
         keeps = cached.most != 0
-        most = price.most(prompt.most, output.most) if keeps else price.cost(Usage(prompt.most, 0, output.most, 1))
+        hidden = 0 if reasoning.most == 0 else output.most
+        most = (
+            price.most(prompt.most, output.most)
+            if keeps
+            else price.cost(Usage(prompt.most, 0, output.most, 1, 0, hidden))
+        )
     if least is None or expected is None:
         return None
     least = min(least, expected)

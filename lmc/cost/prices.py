@@ -121,11 +121,15 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """A model without a price. ``near`` are priced models with a similar name."""
+    """A model without a price. ``near`` are priced models with a similar name.
+
+    ``is_unknown``: the provider has no model of this name, so it may be a wrong one.
+    """
 
     model: str
     reason: str
     near: tuple[str, ...] = ()
+    is_unknown: bool = False
 
     def error(self) -> InputError:
         """Return the error for a user who needs a price."""
@@ -242,7 +246,7 @@ def _find_bundled(data: DataSnapshot, target: Target, when: datetime, *, batch: 
     if info is None:
         names = [each.id for each in provider.models]
         near = tuple(difflib.get_close_matches(model, names, n=_NAMES_SHOWN))
-        return Unpriced(model, f"genai-prices knows no such model of {provider.id}", near)
+        return Unpriced(model, f"genai-prices knows no such model of {provider.id}", near, is_unknown=True)
     version = importlib.metadata.version("genai-prices")
     if batch and not _has_batch_price(info, when):
         return Unpriced(model, f"genai-prices has no price of batches for {provider.id}/{info.id}")

@@ -60,6 +60,9 @@ _KEEPING = frozenset({"str.strip", "str.lstrip", "str.rstrip"})
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
+_NO_TOKENS = CostRange[int].exactly(0)
+
+
 class UnknownValue:
     """A value of which nothing is known before the run; texts and contexts have sizes instead."""
 
@@ -81,6 +84,7 @@ class EstimatedRequest:
         prompt: token ids; negative ones are ``PromptSpan`` of the tokenizer's ``texts``.
         tokens: those of the prompt.
         output: tokens that are generated, reasoning included; 0 for a score.
+        reasoning: the part of them that is reasoning.
     """
 
     op: SamplingOp | SelectOp
@@ -91,6 +95,7 @@ class EstimatedRequest:
     tokens: CostRange[int]
     output: CostRange[int]
     basis: Basis
+    reasoning: CostRange[int] = _NO_TOKENS
 
     @property
     def location(self) -> Location | None:
@@ -343,16 +348,18 @@ class _Walk:
         texts: list[Any] = []
         generations: list[Generation] = []
         for number in range(count):
+            reasoning = _NO_TOKENS
             if len(recorded) == count:
                 generation = recorded[number]
                 output, basis = CostRange.exactly(generation.generated_tokens), "recorded"
                 texts.append(constraints.read(op, generation.text))
             else:
                 output, basis = self._output(op, op_id)
+                reasoning = self._reasoning(op, op_id, output)
                 generation = self._answer(op, output)
                 texts.append(generation.text if op.value_type == TEXT else UNKNOWN)
             generations.append(generation)
-            self._request(op, op_id, number, context.prompt, output=output, basis=basis)
+            self._request(op, op_id, number, context.prompt, output=output, basis=basis, reasoning=reasoning)
         metas = [UNKNOWN] if op.logprobs is not None else []
         if isinstance(op, SampleOp):
             return (texts, *metas)
@@ -368,9 +375,20 @@ class _Walk:
         output: CostRange[int],
         basis: Basis,
         tokens: CostRange[int] | None = None,
+        reasoning: CostRange[int] = _NO_TOKENS,
     ) -> None:
         tokens = self.facts.tokenizer.count(prompt) if tokens is None else tokens
-        self.requests.append(EstimatedRequest(op, op_id, number, self.runs, prompt, tokens, output, basis))
+        self.requests.append(EstimatedRequest(op, op_id, number, self.runs, prompt, tokens, output, basis, reasoning))
+
+    def _reasoning(self, op: SamplingOp, op_id: str, output: CostRange[int]) -> CostRange[int]:
+        """Return the part of an output that is reasoning: of a model that reasons, it may be all."""
+        if not (self.facts.info.capabilities.reasoning or self.facts.reasoning_tokens):
+            return _NO_TOKENS
+        expected = self.facts.reasoning_tokens // 2
+        measured = self.facts.outputs_of(op.id, op_id)
+        if measured is not None and measured.usage.calls:
+            expected = round(measured.usage.reasoning_tokens / measured.usage.calls)
+        return CostRange(0, min(expected, output.expected), output.most)
 
     def _output(self, op: SamplingOp, op_id: str) -> tuple[CostRange[int], Basis]:
         """Return the tokens of one output and why it is expected to have so many."""

@@ -106,6 +106,13 @@ class Runner:
             compiled, inputs = start.variant(bind(self._function, *arguments))
         return compiled.plan, inputs
 
+    def place_all(self, batch: Iterable[Arguments]) -> Iterator[tuple[Compiled, Mapping[str, Any]]]:
+        """Yield the program compiled for each of some arguments, and its inputs: as ``place``, for many."""
+        start = self._start(self.target())
+        with _naming_probe(start.target):
+            for arguments in batch:
+                yield start.variant(bind(self._function, *arguments))
+
     def run(self, arguments: Arguments) -> Result:
         """One instance. Raises its error."""
         start = self._entered([arguments])

@@ -18,6 +18,7 @@ NO_ROOM = "can't be written any further: No space left on device\n  remedy: make
         "simulate trace.jsonl --kv-tokens 10 --json",
         "schedule {} --input rows.jsonl --model toy",
         "compile {} --breaks --model toy",
+        "cost {} topic=a --model toy",
         "run {} topic=a --model toy",
         "run {} --input rows.jsonl --json --model toy",
         "run {} --input rows.jsonl -o - --model toy",

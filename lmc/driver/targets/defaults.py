@@ -9,7 +9,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -36,7 +36,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 _CACHE_SETTINGS = ("grammar_cache", "grammar_cache_mb")
 TARGETS_TABLE = "targets"
-SETTINGS = (*ENGINE_OPTIONS, *_CACHE_SETTINGS, TARGETS_TABLE, PRICES_TABLE)
+COST_TABLE = "cost"
+SETTINGS = (*ENGINE_OPTIONS, *_CACHE_SETTINGS, TARGETS_TABLE, PRICES_TABLE, COST_TABLE)
 """The keys of ``[tool.lmc]``."""
 
 
@@ -182,6 +183,20 @@ def price_book(when: datetime | None = None) -> PriceBook:
     """
     place, settings = _project_settings(Path.cwd())
     return PriceBook(settings.get(PRICES_TABLE), str(place / "pyproject.toml"), when)
+
+
+def cost_entries() -> tuple[Path, Sequence[Mapping[str, Any]]]:
+    """Return the nearest ``pyproject.toml`` and its tables ``[[tool.lmc.cost]]``. Raises ``InputError``."""
+    place, settings = _project_settings(Path.cwd())
+    file, tables = place / "pyproject.toml", settings.get(COST_TABLE, [])
+    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
+        raise InputError(f"{file}: tool.lmc.cost holds no tables", remedy="write [[tool.lmc.cost]]")
+    return file, tables
+
+
+def project_folder() -> Path:
+    """Return the folder of the nearest ``pyproject.toml``; the current one where there is none."""
+    return _project_settings(Path.cwd())[0]
 
 
 def is_defined(name: str) -> bool:

@@ -1,0 +1,367 @@
+"""``lmc cost``: the tokens, dollars and seconds of programs on rows, before they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lmc.backend.plan import Plan
+from lmc.backend.schedule.fingerprints import inputs_digest
+from lmc.backend.schedule.schedule import schedule_batch
+from lmc.cost.caching import SharedPrefixes, rule_of
+from lmc.cost.equivalence import requests_key
+from lmc.cost.estimate import Estimate, Estimator
+from lmc.cost.prices import Price, PriceBook, Unpriced
+from lmc.cost.texts import CountingTokenizer, counting
+from lmc.cost.walk import WalkFacts, walk_row
+from lmc.driver.batch.lines import is_plain_file
+from lmc.driver.batch.rows import ArgumentReader, Signature
+from lmc.driver.commands.cli_options import GivenOptions, runner_for
+from lmc.driver.compile.compile import Variants
+from lmc.driver.compile.compiled import Compiled
+from lmc.driver.errors import UsageError
+from lmc.driver.options import Options
+from lmc.driver.programs import load_program, program_file
+from lmc.driver.runner import Runner
+from lmc.driver.targets.defaults import cost_entries, price_book, project_folder
+from lmc.driver.targets.hosted import is_unprobed
+from lmc.driver.targets.probes import known_probe
+from lmc.driver.targets.service import service
+from lmc.driver.version import __version__
+from lmc.frontend.program.function import JittedFunction
+from lmc.grammar.sharing import source_of
+from lmc.ir.core import Constraint
+from lmc.ir.engine.protocol import EngineInfo
+from lmc.ir.engine.target import Target
+from lmc.ir.errors import InputError, LmcError
+from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.report.cost.build import breaks_of, calls_of, failed_of, figures_of, price_of, saving_of
+from lmc.report.cost.model import CostReport, LongestChain, PassSaving, ProgramCost, RowsUsed, to_json
+from lmc.report.cost.table import table
+
+__all__ = ["FORMATS", "CostEntry", "entries_of_project", "named_models", "run", "weaknesses"]
+
+FORMATS = {"table": table, "json": to_json}
+"""The formats of a report by name."""
+_UNLIMITED = 1 << 62
+_ENTRY_KEYS = ("program", "input", "model", "profile")
+"""The keys of ``[[tool.lmc.cost]]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostEntry:
+    """A program to estimate: on the rows of a file, or on one row of ``words`` (KEY=VALUE); for each of ``models``.
+
+    ``program`` and the files are named as on a command line. A model that is None is that of the program or of the
+    ambient settings. ``profile`` is a file.
+    """
+
+    program: str
+    words: tuple[str, ...] = ()
+    data: str | None = None
+    models: tuple[str | None, ...] = (None,)
+    profile: str | None = None
+
+
+def entries_of_project() -> list[CostEntry]:
+    """Return the entries of ``[[tool.lmc.cost]]`` in the nearest ``pyproject.toml``. Raises ``UsageError``."""
+    file, tables = cost_entries()
+    if not tables:
+        raise UsageError(
+            "there is no program", remedy=f"name one, or write [[tool.lmc.cost]] with program = … into {file.name}"
+        )
+    return [_entry(file, number, each) for number, each in enumerate(tables, start=1)]
+
+
+def run(entries: Sequence[CostEntry], given: GivenOptions) -> CostReport:
+    """Estimate programs; ``given`` are options of the command line. Nothing is sent, and no model is loaded.
+
+    Raises ``UsageError``, and ``InputError`` for a row that does not fit, a model that is not known, and a server that
+    was not probed.
+    """
+    prices = _Prices()
+    programs: dict[tuple[str, str], ProgramCost] = {}
+    for entry in entries:
+        for program in _ProgramRows.of(entry, given).costs(entry.models, prices):
+            if program.key in programs:
+                raise UsageError(
+                    f"{program.program} is there twice for {program.model}", remedy="name it once, or another model"
+                )
+            programs[program.key] = program
+    return CostReport.of(list(programs.values()), lmc=__version__, prices=prices.version)
+
+
+def named_models(entry: CostEntry, models: tuple[str | None, ...]) -> CostEntry:
+    """Return an entry with its models as targets."""
+    return replace(entry, models=models)
+
+
+def weaknesses(report: CostReport) -> list[str]:
+    """Return the figures that are unpriced, unbounded or not whole, a line each, and outputs that a profile lacks."""
+    found: list[str] = []
+    for program in report.programs:
+        name, total = f"{program.program} on {program.model}", program.total
+        if total.usd is None:
+            found.append(f"{name} is unpriced: {program.unpriced or 'a request has no price'}")
+        ranges = {"calls": total.calls, "prompt tokens": total.prompt, "output tokens": total.output}
+        unbounded = [each for each, figure in ranges.items() if figure.most is None]
+        if total.usd is not None and total.usd.most is None:
+            unbounded.append("dollars")
+        if unbounded:
+            found.append(f"{name}: {', '.join(unbounded)} unbounded")
+        if not program.is_whole:
+            found.append(f"{name}: figures leave out what is behind a graph break, or rows that fail")
+        if program.profile is not None:
+            calls = [
+                call.op
+                for call in program.calls
+                if call.output.most != 0 and not {*call.bases} <= {"profile", "recorded"}
+            ]
+            if calls:
+                found.append(f"{name}: the profile has no outputs of {', '.join(calls)}")
+    return found
+
+
+class _Prices:
+    """The prices of a report: of the day of the bundled data, so that equal inputs give equal reports."""
+
+    def __init__(self) -> None:
+        self._own = price_book()
+        self._bundled: PriceBook | None = None
+        self._used = False
+
+    @property
+    def version(self) -> str | None:
+        """The version of the bundled prices; None: none is used."""
+        return self._own.bundled_version if self._used else None
+
+    def find(self, target: Target) -> Price | Unpriced:
+        """Return the price of a target. Raises ``InputError`` for a model that the provider does not have."""
+        if target.remote is None:
+            return self._own.find(target)
+        if self._bundled is None:
+            self._bundled = price_book(self._own.bundled_date())
+        found = self._bundled.find(target)
+        if isinstance(found, Unpriced) and found.is_unknown:
+            raise found.error()
+        return found
+
+    def date(self, price: Price) -> str | None:
+        """Return the date of the bundled data where a price is from there, which notes that it is used."""
+        if not price.source.startswith("genai-prices"):
+            return None
+        self._used = True
+        return self._own.bundled_date().date().isoformat()
+
+
+@dataclass(frozen=True)
+class _ProgramRows:
+    """A program, its rows, and the options to compile it with."""
+
+    entry: CostEntry
+    function: JittedFunction
+    given: GivenOptions
+    rows: Sequence[Mapping[str, Any]]
+    variants: Variants = field(default_factory=Variants)
+
+    @classmethod
+    def of(cls, entry: CostEntry, given: GivenOptions) -> _ProgramRows:
+        """Load a program and read its rows."""
+        function = load_program(entry.program)
+        reader = ArgumentReader(Signature.of(function))
+        fixed = reader.assignments(entry.words)
+        rows = [reader.complete(fixed)] if entry.data is None else list(_checked_rows(reader, entry.data, fixed))
+        profile = entry.profile if entry.profile is not None else given.get("profile")
+        return cls(entry, function, {**given, "profile": profile}, rows)
+
+    def costs(self, models: Sequence[str | None], prices: _Prices) -> Iterator[ProgramCost]:
+        """Yield the cost for each model."""
+        digest = inputs_digest(self.rows)
+        file = None if self.entry.data in (None, "-") else _shown_file(str(self.entry.data))
+        used = RowsUsed(file=file, digest=digest, count=len(self.rows))
+        for model in models:
+            given = self.given if model is None else {**self.given, "target": model}
+            runner = runner_for(self.function, given)
+            yield self._cost(_Estimation.of(self, runner.options, prices), used, prices)
+
+    def _cost(self, estimation: _Estimation, rows: RowsUsed, prices: _Prices) -> ProgramCost:
+        found = estimation.estimate()
+        options, price, target = estimation.options, estimation.price, estimation.target
+        profile = options.pipeline.profile
+        return ProgramCost(
+            program=f"{_shown_file(program_file(self.entry.program))}:{self.function.name}",
+            model=target.spec,
+            rows=rows,
+            level=options.level,
+            disabled_passes=tuple(sorted(set(options.pipeline.disabled_passes))),
+            profile=None if profile is None else profile.digest,
+            price=price_of(price, prices.date(price)) if isinstance(price, Price) else None,
+            unpriced=price.reason if isinstance(price, Unpriced) else None,
+            tokens="exact" if target.capabilities.contexts == "tokens" else "estimated",
+            calls=calls_of(found, _shown_file),
+            total=figures_of(found.total),
+            critical_path=LongestChain(calls=found.critical_path),
+            breaks=breaks_of(found, _shown_file),
+            failed=failed_of(found),
+            savings=tuple(estimation.savings(found)),
+            is_whole=found.is_whole,
+        )
+
+
+@dataclass
+class _Estimation:
+    """The estimate of rows for one target under one set of options. ``placed`` are rows with their modules."""
+
+    rows: _ProgramRows
+    options: Options
+    target: Target
+    tokenizer: CountingTokenizer
+    price: Price | Unpriced
+    placed: list[tuple[Compiled, Mapping[str, Any]]]
+
+    @classmethod
+    def of(cls, rows: _ProgramRows, options: Options, prices: _Prices) -> _Estimation:
+        """Compile a program for its rows."""
+        runner = Runner(rows.function, options, rows.variants)
+        target = runner.target()
+        for each in target.chain:
+            if is_unprobed(each):
+                raise InputError(
+                    f"{each.spec} was not probed, so its capabilities are not known",
+                    remedy=f"ask it once: lmc targets {each.spec}; or set its kind: server = … for the target",
+                )
+        tokenizer = counting(service().engines.tokenizer(target))
+        price = prices.find(target)
+        return cls(rows, options, target, tokenizer, price, _placed(runner, rows.rows))
+
+    def estimate(self) -> Estimate:
+        """Return the estimate, for rows in the order in which a run starts them."""
+        facts: dict[Plan, WalkFacts] = {}
+        estimator = Estimator(self.price, SharedPrefixes(rule_of(self.target, _server_of(self.target)), self.tokenizer))
+        for number in self._order():
+            compiled, inputs = self.placed[number]
+            if compiled.plan not in facts:
+                facts[compiled.plan] = self._facts(compiled)
+            row = walk_row(compiled.plan.module, inputs, facts[compiled.plan])
+            estimator.add(compiled.plan.module, row, number)
+        return estimator.estimate()
+
+    def savings(self, found: Estimate) -> Iterator[PassSaving]:
+        """Yield the saving of each pass that changes what is sent."""
+        pipeline = self.options.pipeline
+        for name in dict.fromkeys(each.NAME for each in pipeline.passes.passes):
+            disabled = (*pipeline.disabled_passes, name)
+            options = replace(self.options, disabled_passes=disabled)
+            try:
+                placed = _placed(Runner(self.rows.function, options, self.rows.variants), self.rows.rows)
+            except LmcError:  # the program needs the pass on this target
+                placed = None
+            if placed is None or self._sends_the_same(placed):
+                continue
+            without = replace(self, options=options, placed=placed)
+            saving = saving_of(name, found, without.estimate())
+            if any((saving.calls, saving.prompt, saving.cached, saving.output, saving.usd)):
+                yield saving
+
+    def _sends_the_same(self, placed: Sequence[tuple[Compiled, Mapping[str, Any]]]) -> bool:
+        pairs = {(id(one), id(other)): (one, other) for (one, _), (other, _) in zip(self.placed, placed, strict=True)}
+        return all(requests_key(one.plan.module) == requests_key(other.plan.module) for one, other in pairs.values())
+
+    def _order(self) -> Sequence[int]:
+        """Return the rows in the order in which a run starts them: rows of a file side by side with similar ones."""
+        numbers: dict[int, list[int]] = {}
+        for number, (compiled, _) in enumerate(self.placed):
+            numbers.setdefault(id(compiled), []).append(number)
+        data = self.rows.entry.data
+        if data is None or not is_plain_file(data):
+            return range(len(self.placed))
+        found: list[int] = []
+        for members in numbers.values():
+            plan = self.placed[members[0]][0].plan
+            inputs = [
+                {parameter.name: self.placed[each][1][parameter.value.name] for parameter in plan.parameters}
+                for each in members
+            ]
+            order = range(1) if len(members) == 1 else schedule_batch(plan, inputs).order
+            found += [members[index] for index in order]
+        return found
+
+    def _facts(self, compiled: Compiled) -> WalkFacts:
+        target = self.target
+        is_exact = target.capabilities.contexts == "tokens" and target.capabilities.structured == "exact"
+        compiles = any(each.NAME == "compile-constraints" for each in self.options.pipeline.passes.passes)
+        cache, tokenizer = compiled.cache, compiled.tokenizer
+
+        def lengths(symbol: Constraint) -> tuple[int | None, int | None]:
+            if not (is_exact and compiles):
+                return None, None
+            built = cache.built(source_of(symbol.kind, symbol.text, symbol.whitespace), tokenizer)
+            return built.facts.shortest_tokens, built.facts.longest_tokens
+
+        return WalkFacts(
+            self.tokenizer,
+            EngineInfo(
+                target.spec,
+                _UNLIMITED,
+                capabilities=target.capabilities,
+                fallbacks=tuple((each.spec, each.capabilities) for each in target.chain[1:]),
+            ),
+            Constraints.of(compiled.plan.module.constraints, None),
+            profile=self.options.pipeline.profile,
+            reasoning_tokens=target.capabilities.reasoning_tokens,
+            lengths=lengths,
+        )
+
+
+def _placed(runner: Runner, rows: Sequence[Mapping[str, Any]]) -> list[tuple[Compiled, Mapping[str, Any]]]:
+    """Return each row compiled, with its values by the names of the module's parameters."""
+    found: list[tuple[Compiled, Mapping[str, Any]]] = []
+    for compiled, values in runner.place_all(((), row) for row in rows):
+        inputs = {parameter.value.name: values[parameter.name] for parameter in compiled.plan.parameters}
+        found.append((compiled, inputs))
+    return found
+
+
+def _checked_rows(reader: ArgumentReader, data: str, fixed: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a file. Raises the error of the first that does not fit, with its number."""
+    for number, row in enumerate(reader.rows(data, fixed)):
+        if row.error is not None:
+            error = row.error
+            raise InputError(f"row {number}: {error.cause}", remedy=error.remedy, location=error.location)
+        yield row.arguments
+
+
+def _server_of(target: Target) -> str | None:
+    """Return the kind of a server, as it was declared or found by a probe."""
+    if target.kind != "server" or target.remote is None or target.path is None:
+        return None
+    probe = known_probe(target.path)
+    return target.remote.server or (None if probe is None else probe.probe.model.owner)
+
+
+def _shown_file(file: str) -> str:
+    """Return a file by its path from the project's folder, else by its name: the same on every machine."""
+    path, folder = Path(file).resolve(), project_folder().resolve()
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
+
+
+def _entry(file: Path, number: int, table: Mapping[str, Any]) -> CostEntry:
+    where = f"{file}: entry {number} of [[tool.lmc.cost]]"
+    for key in table:
+        if key not in _ENTRY_KEYS:
+            raise InputError(f"{where} has no key {key!r}", remedy=f"use {', '.join(_ENTRY_KEYS)}")
+    models = table.get("model")
+    names: list[Any] = models if isinstance(models, list) else [models]
+    texts = {key: table.get(key) for key in ("program", "input", "profile")}
+    if not isinstance(texts["program"], str):
+        raise InputError(f"{where} has no program", remedy='write program = "FILE.py:NAME"')
+    for key, value in texts.items():
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"{where}: {key} is {value!r}", remedy="name a file")
+    if not names or not all(each is None or isinstance(each, str) for each in names):
+        raise InputError(f"{where}: model is {models!r}", remedy='write model = "openai:MODEL", or a list of such')
+    program, data, profile = (None if each is None else str(file.parent / each) for each in texts.values())
+    assert program is not None
+    return CostEntry(program, (), data, tuple(names), profile)

@@ -1,0 +1,226 @@
+"""The format ``lmc-cost`` as a table for terminals: the same text for the same report, whatever the width is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from lmc.report.cost.model import (
+    CallFigures,
+    CostFigures,
+    CostReport,
+    CountRange,
+    MoneyRange,
+    PassSaving,
+    ProgramCost,
+    money_text,
+)
+
+UNPRICED = "unpriced"
+UNBOUNDED = "unbounded"
+_UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+_LEFT = 2
+"""Columns that begin with text and are aligned to the left."""
+_GAP = "  "
+
+
+def table(report: CostReport) -> str:
+    """Return the report: a table for each program and model, and the models of a program side by side."""
+    parts = ["\n".join(_program(program)) for program in report.programs]
+    by_program: dict[str, list[ProgramCost]] = {}
+    for program in report.programs:
+        by_program.setdefault(program.program, []).append(program)
+    parts += ["\n".join(_side_by_side(models)) for models in by_program.values() if len(models) > 1]
+    if not report.programs:
+        return ""
+    return "\n\n".join(parts) + "\n"
+
+
+def number(value: float) -> str:
+    """Return a number in at most about five characters: ``812``, ``9.1k``, ``41k``."""
+    for size, unit in _UNITS:
+        if value >= size:
+            scaled = value / size
+            return f"{scaled:.1f}{unit}" if scaled < 10 and round(scaled, 1) != int(scaled) else f"{scaled:.0f}{unit}"
+    return f"{value:.1f}" if value != int(value) else f"{int(value)}"
+
+
+def dollars(value: Decimal) -> str:
+    """Return an amount with at least two significant digits, and never as 0 where it is not."""
+    sign, size = ("−", -value) if value < 0 else ("", value)
+    if size >= 1 or not size:
+        return f"{sign}${size:,.2f}"
+    for digits in range(2, 5):
+        if size >= Decimal(10) ** (1 - digits):
+            return f"{sign}${size:.{digits}f}"
+    if size >= Decimal("0.0001"):
+        return f"{sign}${size:.4f}"
+    return f"{sign}${money_text(Decimal(f'{size:.1e}'))}"
+
+
+def usd(money: MoneyRange | None) -> str:
+    """Return the expected dollars with their bound: ``$0.021 (max $0.024)``."""
+    if money is None:
+        return UNPRICED
+    expected = dollars(money.expected)
+    if money.most is None:
+        return f"{expected} ({UNBOUNDED})"
+    return expected if money.most == money.expected else f"{expected} (max {dollars(money.most)})"
+
+
+def count(found: CountRange) -> str:
+    """Return an expected number with its bound: ``19–32``."""
+    expected = number(found.expected)
+    if found.most is None:
+        return f"{expected}–{UNBOUNDED}"
+    most = number(found.most)
+    return expected if expected == most else f"{expected}–{most}"
+
+
+def hit_rate(figures: CostFigures) -> str | None:
+    """Return the share of prompt tokens that caches are expected to have; None where nothing is cached."""
+    if figures.cached.most == 0 or not figures.prompt.expected:
+        return None
+    return f"hits {figures.cached.expected / figures.prompt.expected:.0%} expected"
+
+
+def _program(program: ProgramCost) -> Iterator[str]:
+    mark = "~" if program.tokens == "estimated" else ""
+    rows = f"{program.rows.count:,} row{'' if program.rows.count == 1 else 's'}"
+    of = f" of {program.rows.file}" if program.rows.file else ""
+    passes = "".join(f", without {name}" for name in program.disabled_passes)
+    yield f"{program.program} on {program.model}, -{program.level}{passes}, {rows}{of}"
+    yield from _aligned(list(_lines(program, mark)))
+    yield _total(program)
+    for each in program.breaks:
+        place = f"{each.place}" if each.place else "a graph break"
+        yield f"unknown after {place}: {each.cause} (runs {count(each.runs)})"
+    for row in program.failed:
+        yield f"row {row.row} fails: {row.error}"
+    if program.unpriced is not None:
+        yield f"{UNPRICED}: {program.unpriced}"
+    if program.price is not None:
+        version = "".join(f" {each}" for each in (program.price.version, program.price.date) if each)
+        yield f"prices: {program.price.entry}, {program.price.source}{version}"
+    if program.tokens == "estimated":
+        yield "~ tokens are estimated from the texts: the tokenizer of the model is not known here"
+    guessed = _bases(program.calls)
+    if guessed:
+        yield f"expected outputs: {guessed}"
+    if program.savings:
+        yield f"saved: {', '.join(map(_saving, program.savings))}"
+    for hint in program.hints:
+        place = f" {hint.place}" if hint.place else ""
+        yield f"{hint.code}{place}  {hint.message}"
+
+
+def _lines(program: ProgramCost, mark: str) -> Iterator[Sequence[str]]:
+    is_cached = program.total.cached.most != 0
+    is_written = program.total.cache_written.most != 0
+    reasons = program.total.reasoning.most != 0
+    is_timed = program.total.seconds is not None
+    yield (
+        "call",
+        "line",
+        "count",
+        "in / cached" if is_cached else "in",
+        *(["written"] if is_written else []),
+        "out expected–max",
+        *(["reasoning"] if reasons else []),
+        *(["$ expected (max)"] if program.price is not None else []),
+        *(["seconds"] if is_timed else []),
+    )
+    for call in program.calls:
+        cached = f" / {mark}{number(call.cached.expected)}" if is_cached else ""
+        yield (
+            call.op,
+            str(call.place) if call.place else "",
+            count(call.calls),
+            f"{mark}{count(call.prompt)}{cached}",
+            *([f"{mark}{number(call.cache_written.expected)}"] if is_written else []),
+            f"{mark}{count(call.output)}" if call.output.most else count(call.output),
+            *([f"{mark}{count(call.reasoning)}"] if reasons else []),
+            *([usd(call.usd)] if program.price is not None else []),
+            *([_seconds(call.seconds)] if is_timed else []),
+        )
+
+
+def _total(program: ProgramCost) -> str:
+    total = program.total
+    at_least = "" if program.is_whole else "at least "
+    parts = [f"TOTAL  {at_least}{usd(total.usd)}", f"calls {at_least}{count(total.calls)}"]
+    path = f"critical path {program.critical_path.calls} call{'' if program.critical_path.calls == 1 else 's'}"
+    if program.critical_path.seconds is not None:
+        path += f", {_seconds(program.critical_path.seconds)}"
+    parts.append(path)
+    if total.seconds is not None:
+        parts.append(_seconds(total.seconds))
+    hits = hit_rate(total)
+    if hits is not None:
+        parts.append(hits)
+    return "   ".join(parts)
+
+
+def _side_by_side(models: Sequence[ProgramCost]) -> Iterator[str]:
+    yield f"{models[0].program}, {len(models)} models"
+    rows: list[Sequence[str]] = [("model", "prices", "calls", "in", "cached", "out", "$ expected (max)")]
+    for each in sorted(models, key=_dollar_order):
+        total, mark = each.total, "~" if each.tokens == "estimated" else ""
+        rows.append(
+            (
+                each.model,
+                each.price.entry if each.price else UNPRICED,
+                count(total.calls),
+                f"{mark}{count(total.prompt)}",
+                f"{mark}{number(total.cached.expected)}",
+                f"{mark}{count(total.output)}",
+                ("" if each.is_whole else "at least ") + usd(total.usd),
+            )
+        )
+    yield from _aligned(rows)
+
+
+def _dollar_order(program: ProgramCost) -> tuple[bool, Decimal, str]:
+    """Return the place of a model: the cheapest first, those without a price last."""
+    found = program.total.usd
+    return found is None, Decimal(0) if found is None else found.expected, program.model
+
+
+def _saving(saving: PassSaving) -> str:
+    if saving.usd is not None:
+        return f"{saving.name} {dollars(saving.usd)}"
+    tokens = saving.prompt - saving.cached
+    figures = [(saving.calls, "calls"), (tokens, "computed tokens"), (saving.output, "output tokens")]
+    shown = [f"{'−' if value < 0 else ''}{number(abs(value))} {unit}" for value, unit in figures if value]
+    return f"{saving.name} {' and '.join(shown) or 'nothing'}"
+
+
+def _bases(calls: Sequence[CallFigures]) -> str:
+    names = {
+        "recorded": "recorded",
+        "profile": "of the profile",
+        "plan": "of the program",
+        "guess": "guessed from max_tokens",
+    }
+    found: dict[str, int] = {}
+    for call in calls:
+        if call.output.most != 0:
+            for basis in call.bases:
+                found[basis] = found.get(basis, 0) + 1
+    if set(found) <= {"recorded", "profile"}:
+        return ""
+    return ", ".join(f"{found[basis]} {name}" for basis, name in names.items() if basis in found)
+
+
+def _seconds(found: CountRange | None) -> str:
+    return "" if found is None else f"{count(found)} s"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column < _LEFT else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield _GAP.join(cells).rstrip()
