@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.results import table, write_section
 from benchmarks.traces import WORKLOADS, trace_of
 from lmc.cache.fair_queue import QUANTUM
-from lmc.cache.simulation.report import CostModel, Report
+from lmc.cache.simulation.report import REFERENCE, Report
 from lmc.cache.simulation.simulator import simulate
 from lmc.cache.trace import TraceRequest, read_trace
 
@@ -111,7 +111,7 @@ def stated(requests: Sequence[TraceRequest], batch: int) -> float:
     That many rows at most are computed in the meantime. A step in which the budget of rows ran out has all of it; in
     any other one each of the running requests, of which there are `batch`, gets a token of its answer.
     """
-    cost = CostModel()
+    cost = REFERENCE
     longest = max(request.cached_length for request in requests)
     answer = max(request.generated.size for request in requests)
     rows = QUANTUM + (1 + batch) * longest
@@ -127,7 +127,7 @@ def told(lines: list[list[str]], all_behind: list[Behind], batch: int) -> str:
         kept += f", but for {', '.join(beyond)}"
     return f"""{OTHERS} requests of others beside each batch; at most {batch} at once, a pool of twice as many of the \
 longest request. Seconds to the first token, since a request had arrived and what it waits for had ended; predicted \
-(`CostModel`).
+(`REFERENCE` of `lmc/cache/simulation/report.py`).
 
 {table(HEAD, lines)}
 How far lmc is behind first come, first served, in seconds: p99 by whose requests they are, and the most for one \

@@ -16,7 +16,7 @@ from benchmarks.replay import BATCH, Traced
 from benchmarks.results import table, write_section
 from benchmarks.traces import WORKLOADS, Trace
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout
-from lmc.cache.simulation.report import CostModel, Report
+from lmc.cache.simulation.report import REFERENCE, Report
 from lmc.cache.simulation.simulator import simulate
 from lmc.cache.trace import TraceRequest
 
@@ -91,7 +91,7 @@ def left_row(name: str, batch: int) -> list[str]:
     traced = Traced(name)
     report = simulate(traced.requests, policy="lmc", kv_tokens=traced.pool(10, batch), batch=batch)
     least = least_steps(traced.requests, report, batch)
-    saved = (report.steps - least) * CostModel().step / report.predicted_seconds
+    saved = (report.steps - least) * REFERENCE.step / report.predicted_seconds
     return [name, f"{report.steps:,}", f"{least:,}", f"{saved:.1%}"]
 
 

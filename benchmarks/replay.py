@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from benchmarks.traces import WORKLOADS, trace_of
 from lmc.cache.simulation.optimum import distinct_tokens, found_hits, optimal_hits, order_free_hits
-from lmc.cache.simulation.simulator import CostModel, Report, simulate
+from lmc.cache.simulation.report import REFERENCE
+from lmc.cache.simulation.simulator import Report, simulate
 from lmc.cache.trace import TraceRequest
 
 SHARES = (10, 25, 50, 100)  # pool, in % of the distinct tokens
@@ -123,7 +124,7 @@ def traced(names: Sequence[str] | None) -> Iterator[Traced]:
 
 def about(batch: int) -> str:
     """What all rows have in common."""
-    cost = CostModel()
+    cost = REFERENCE
     return (
         f"At most {batch} requests at once; the pool is p % of the distinct tokens, those of answers too, and at least "
         f"{batch} times the longest request (the floor): where that is more, several p are one experiment and one row. "

@@ -22,6 +22,8 @@ if not Path("/dev/nvidiactl").exists():
 os.environ["LMC_GRAMMAR_CACHE"] = "off"
 # Nor what servers can do: another test's server may have the same port.
 os.environ["LMC_PROBE_CACHE"] = "off"
+# Nor how fast this machine is: predictions of tests depend on no machine.
+os.environ["LMC_CALIBRATIONS"] = "off"
 
 import hypothesis
 import pytest

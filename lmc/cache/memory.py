@@ -45,6 +45,11 @@ class SequenceMemory:
         """Pages that are free or could be evicted."""
         return self.pool.free_count + self.radix.evictable_tokens
 
+    @property
+    def held_pages(self) -> int:
+        """Pages of sequences that run and of held prefixes, each counted once."""
+        return self.pool.num_pages - self.available
+
     def expect(
         self, tokens: Items[int] | Tokens, cache_key: Namespace, run: Hashable = None, rank: int = 0
     ) -> Expectation | None:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from lmc import driver
+from lmc.cli.commands.calibrate import calibrate_command
 from lmc.cli.commands.compile import compile_command
 from lmc.cli.commands.cost import cost_command
 from lmc.cli.commands.grammar import grammar_command
@@ -41,6 +42,7 @@ app.command("run", no_args_is_help=True)(run_command)
 app.command("grammar", no_args_is_help=True)(grammar_command)
 app.command("schedule", no_args_is_help=True)(schedule_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
+app.command("calibrate", no_args_is_help=True)(calibrate_command)
 app.command("viz", no_args_is_help=True)(viz_command)
 app.command("view", no_args_is_help=True)(view_command)
 app.command("journal", no_args_is_help=True)(journal_command)

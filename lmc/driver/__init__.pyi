@@ -1,5 +1,6 @@
 # The names of the driver that its clients use. lmc.driver loads the module of each on its first use.
 from .commands import (
+    calibrate as calibrate,
     cost as cost,
     grammar as grammar,
     journal as journal,

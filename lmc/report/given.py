@@ -119,7 +119,8 @@ class Batch:
     ``requests`` are called ``row/number``; ``ops`` are the calls of the last module that make the requests of a row, by
     that number; none for a schedule alone. ``rows`` holds each row in the order of the schedule, with the characters
     that it shares with the one before. ``spans`` gives the parts of the prompt of a request, by its place in
-    ``requests``. ``kv_tokens`` is None for a pool that holds all.
+    ``requests``. ``kv_tokens`` is None for a pool that holds all. ``note`` says whose seconds these are, where they are
+    not those of the target.
     """
 
     requests: Sequence[TraceRequest]
@@ -132,6 +133,7 @@ class Batch:
     kv_tokens: int | None
     prefill_tokens: int
     spans: Callable[[int], Sequence[Span]]
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,7 +240,7 @@ def test_the_timeline_counts_the_pages_of_those_that_run(
         running = simulation.scheduler.running
         pages = {page for each in running for page in each.pages[: each.page_count].tolist()}
         in_use = simulation.memory._pages_in_use
-        assert simulation.memory._in_use() == len(pages) <= in_use[-1] <= pool
+        assert simulation.memory.held_pages == len(pages) <= in_use[-1] <= pool
     timeline = simulation.report().timeline
     events = [event for use in timeline.uses for event in (use.start, use.end)]
     assert sorted(events) == list(range(len(timeline.pages_in_use)))

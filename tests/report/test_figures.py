@@ -52,8 +52,8 @@ def check_plan(view: CompiledView, case: Case, kv_tokens: int, batch: int, tmp_p
     assert plan is not None
     saved = tmp_path / "schedule.jsonl"
     saved.write_text("".join(driver.schedule.schedule_lines(schedule)))
-    report = driver.simulate.run(str(saved), policy="lmc", kv_tokens=kv_tokens, batch=batch, prefill_tokens=512)
-    data = driver.simulate.report_data(report)
+    report, _ = driver.simulate.run(str(saved), policy="lmc", kv_tokens=kv_tokens, batch=batch, prefill_tokens=512)
+    data = driver.simulate.report_data(report, calibrated=False)
     assert [(row.row, row.shared) for row in plan.rows] == [
         (entry.instance, entry.shared_characters) for entry in schedule.entries
     ]

@@ -102,18 +102,18 @@ class RecordingMemory(SequenceMemory):
         shared = sum(node.length for node in path_to_root(sequence.node) if node.pin_count > 1)
         start = len(self._pages_in_use)
         self._admissions[sequence] = _Admission(start, sequence.length, shared, sequence.computed, readmitted)
-        self._pages_in_use.append(self._in_use())
+        self._pages_in_use.append(self.held_pages)
         return True
 
     def grow(self, sequence: Sequence, length: int) -> None:
         super().grow(sequence, length)
         if sequence in self._admissions:  # else it is being admitted: what it gets belongs to that event
-            self._pages_in_use[-1] = max(self._pages_in_use[-1], self._in_use())
+            self._pages_in_use[-1] = max(self._pages_in_use[-1], self.held_pages)
 
     def try_grow(self, sequences: Sequences[Sequence]) -> bool:
         if not super().try_grow(sequences):
             return False
-        self._pages_in_use[-1] = max(self._pages_in_use[-1], self._in_use())
+        self._pages_in_use[-1] = max(self._pages_in_use[-1], self.held_pages)
         return True
 
     def discard(self, sequence: Sequence) -> None:
@@ -125,13 +125,10 @@ class RecordingMemory(SequenceMemory):
         end = len(self._pages_in_use)
         start, length, shared, cached, readmitted = admission
         self._uses.append(Use(tokens, length, start, end, readmitted, shared, cached))
-        self._pages_in_use.append(self._in_use())
+        self._pages_in_use.append(self.held_pages)
 
     def timeline(self) -> Timeline:
         """Return the recorded timeline, once nothing runs any more."""
         uses = sorted(self._uses, key=lambda use: use.start)
         pages_in_use = np.array(self._pages_in_use, dtype=np.int64)
         return Timeline(tuple(uses), pages_in_use, tuple(self._recorded.cut.values()))
-
-    def _in_use(self) -> int:
-        return self.pool.num_pages - self.available

@@ -8,29 +8,78 @@ from lmc.cache.simulation.recording import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class CostModel:
-    """Seconds that a step takes: so much for itself, for each row, and for each key that a row attends to.
+class StepWork:
+    """The work of a step, or the mean of several.
 
-    The defaults are those of an 8B model (32 layers, 32 heads of 128) on one A100: for a step 16 GB of weights, read at
-    2 TB/s; for a row 16 GFLOP at 160 TFLOP/s; for each key that it attends to 0.5 MFLOP at 50 TFLOP/s.
+    `rows` are computed, and the logits of `drawn` of them are read. Row `i` of a sequence attends to `i + 1` keys:
+    `attended` counts them for each row, `held` are the pages of all that runs, those of a shared prefix counted once.
     """
 
-    step: float = 8e-3
-    row: float = 1e-4
-    attended: float = 1e-8
+    rows: float
+    drawn: float
+    attended: float
+    held: float
 
-    def coarse(self, scale: int) -> "CostModel":
-        """The costs where one row stands for so many."""
-        return CostModel(self.step * scale, self.row * scale, self.attended * scale * scale)
-
-    def seconds(self, slices: Iterable[Slice]) -> float:
-        """Return the time of a step that computes these rows; row `i` attends to `i + 1` keys."""
-        rows = attended = 0
+    @classmethod
+    def of(cls, slices: Iterable[Slice], held: int) -> "StepWork":
+        """Return the work of these rows, before they count as computed."""
+        rows = drawn = attended = 0
         for each in slices:
             count = each.end - each.start
             rows += count
+            drawn += each.end == each.sequence.length
             attended += count * (each.start + each.end + 1) // 2
-        return self.step + self.row * rows + self.attended * attended
+        return cls(rows, drawn, attended, held)
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """Seconds of a step: a sum of constants of a machine and a model, each times a figure of `StepWork`.
+
+    Attributes:
+        step: for the step itself: scheduling, calls of kernels.
+        row: for each row. A step takes as long as one of `least_rows`, because it reads the weights however few rows
+            it has.
+        drawn: for each row whose logits are read: output layer, draw, delivery.
+        attended: for each key that a row attends to.
+        held: for each page that is read.
+    """
+
+    step: float
+    row: float
+    attended: float
+    drawn: float = 0.0
+    held: float = 0.0
+    least_rows: int = 0
+
+    def coarse(self, scale: int) -> "CostModel":
+        """The costs where one row stands for so many."""
+        return CostModel(
+            step=self.step * scale,
+            row=self.row * scale,
+            attended=self.attended * scale * scale,
+            drawn=self.drawn * scale,
+            held=self.held * scale * scale,
+            least_rows=self.least_rows,
+        )
+
+    def seconds(self, work: StepWork) -> float:
+        """Return the time of a step."""
+        return (
+            self.step
+            + self.row * max(work.rows, self.least_rows)
+            + self.attended * work.attended
+            + self.drawn * work.drawn
+            + self.held * work.held
+        )
+
+
+REFERENCE = CostModel(step=8e-3, row=1e-4, attended=1e-8)
+"""An 8B model (32 layers, 32 heads of 128) on one A100, for which layouts are chosen: schedules depend on no machine.
+
+For a step 16 GB of weights, read at 2 TB/s; for a row 16 GFLOP at 160 TFLOP/s; for each key that it attends to 0.5
+MFLOP at 50 TFLOP/s.
+"""
 
 
 @dataclass(frozen=True, slots=True)

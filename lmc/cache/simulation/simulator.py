@@ -15,7 +15,7 @@ from lmc.cache.simulation.layouts import choose_layout
 from lmc.cache.simulation.lookahead import Foresight, Ranking, as_they_come
 from lmc.cache.simulation.optimum import found_hits, optimal_hits
 from lmc.cache.simulation.recording import RecordingMemory
-from lmc.cache.simulation.report import CostModel, Report, Served
+from lmc.cache.simulation.report import REFERENCE, CostModel, Report, Served, StepWork
 from lmc.cache.trace import TraceRequest
 from lmc.ir.errors import InputError
 
@@ -32,12 +32,12 @@ def simulate(
     batch: int,
     prefill_tokens: int = 512,
     layout: Layout | None = None,
-    cost: CostModel | None = None,
+    cost: CostModel = REFERENCE,
 ) -> Report:
     """Serve the requests of a trace from a pool of `kv_tokens` pages, at most `batch` at a time.
 
     Where the plan's order decides, instances are served in a `layout` (see `ranks.py`); None: in what is best for a
-    part of them, by their estimates (`layouts.py`).
+    part of them, by their estimates (`layouts.py`). Seconds are those of the `cost` model.
 
     Raises:
         InputError: there is no such policy, a size is less than 1, a request can't fit the pool, or one comes after
@@ -66,7 +66,7 @@ def coarse_trial(
     scale: int,
     policy: str = "lmc",
     prefill_tokens: int = 512,
-    cost: CostModel | None = None,
+    cost: CostModel = REFERENCE,
 ) -> Report:
     """Serve requests whose tokens count for `scale` each; the other numbers are those of single tokens.
 
@@ -79,7 +79,7 @@ def coarse_trial(
         batch=batch,
         prefill_tokens=max(prefill_tokens // scale, 1),
         layout=layout,
-        cost=(CostModel() if cost is None else cost).coarse(scale),
+        cost=cost.coarse(scale),
     )
 
 
@@ -110,7 +110,7 @@ class Simulation:
         batch: int,
         prefill_tokens: int = 512,
         layout: Layout | None = None,
-        cost: CostModel | None = None,
+        cost: CostModel = REFERENCE,
     ) -> None:
         _check_sizes(
             kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, block=1 if layout is None else layout.block
@@ -125,7 +125,7 @@ class Simulation:
         self._kv_tokens = kv_tokens
         self._batch = batch
         self._prefill_tokens = prefill_tokens
-        self._cost = CostModel() if cost is None else cost
+        self._cost = cost
         # The length of an answer is unknown; its bound is known, as from a request's max_tokens.
         self._most_output = max((request.generated.size for request in requests), default=0)
         # With a page for all that could ever be asked for, more change nothing.
@@ -163,7 +163,7 @@ class Simulation:
             self._enter(*heappop(self._arrivals))
         slices = self.scheduler.next_step()
         began = self.clock
-        self.clock += self._cost.seconds(slices)
+        self.clock += self._cost.seconds(StepWork.of(slices, self.memory.held_pages))
         self._steps += 1
         for rows in slices:
             self._rows += rows.end - rows.start

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from lmc import driver
-from lmc.cli.output import to_json, write_out
+from lmc.cli.options import Dtype
+from lmc.cli.output import print_note, target_spec, to_json, write_out
 
 POLICIES = ("lmc", "next-use", "lru", "lfu", "lpm", "fcfs", "optimal")
 """The policies of the driver, repeated here so that the help of other commands does not load the simulator."""
@@ -26,6 +27,10 @@ def simulate_command(
     prefill_tokens: Annotated[
         int, typer.Option(metavar="TOKENS", min=1, help="Prompt tokens computed in a step.")
     ] = 512,
+    model: Annotated[
+        str | None, typer.Option(help="The local model whose seconds are predicted, by its lmc calibrate.")
+    ] = None,
+    dtype: Dtype = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Serve the requests of a schedule or a trace with scheduler and cache of the local engine, but without a model.
@@ -41,10 +46,20 @@ def simulate_command(
     Other systems: fcfs serves as they come, lpm the longest cached prefix first; both evict the least recently used.
     optimal is lmc with the hits of optimal eviction; its other figures are those of lmc.
 
-    Seconds are predicted for an 8B model on one A100.
+    With --model, seconds are predicted with the constants that lmc calibrate has measured on this machine. Else they
+    are those of an 8B model on one A100, good to compare policies only.
     """
-    report = driver.simulate.run(file, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens)
-    data = driver.simulate.report_data(report)
+    report, note = driver.simulate.run(
+        file,
+        policy=policy,
+        kv_tokens=kv_tokens,
+        batch=batch,
+        prefill_tokens=prefill_tokens,
+        given={"target": target_spec(model), "dtype": dtype},
+    )
+    data = driver.simulate.report_data(report, calibrated=note is None)
+    if note is not None:
+        print_note(note)
     if as_json:
         write_out(to_json(data) + "\n")
         return
@@ -55,8 +70,8 @@ def simulate_command(
 
 
 def _shown(name: str, value: float | str) -> str:
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str | bool):
+        return value if isinstance(value, str) else "yes" if value else "no"
     if name == "hit_rate":
         return f"{value:.1%}"
     return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"

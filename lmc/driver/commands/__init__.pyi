@@ -1,5 +1,6 @@
 # Modules that lmc.driver hands on; each loads on its first use.
 from . import (
+    calibrate as calibrate,
     cost as cost,
     grammar as grammar,
     journal as journal,

@@ -14,25 +14,41 @@ from lmc.cache.simulation.simulator import POLICIES, simulate
 from lmc.cache.trace import TraceRequest, read_trace
 from lmc.driver.batch.lines import Line, read_lines, shown_path
 from lmc.driver.batch.rows import parse_row
+from lmc.driver.commands.cli_options import GivenOptions
 from lmc.driver.commands.schedule import read_schedule
 from lmc.driver.errors import UsageError
+from lmc.driver.options import Options
+from lmc.driver.targets.calibrations import cost_model_of
+from lmc.driver.targets.defaults import resolve_target
 from lmc.ir.errors import InputError, Location
 
 __all__ = ["POLICIES", "Report", "read_requests", "report_data", "run"]
 
 
-def run(path: str, *, policy: str, kv_tokens: int, batch: int, prefill_tokens: int) -> Report:
+def run(
+    path: str, *, policy: str, kv_tokens: int, batch: int, prefill_tokens: int, given: GivenOptions | None = None
+) -> tuple[Report, str | None]:
     """Serve the requests of a file (``-``: standard input) from a pool of ``kv_tokens``, at most ``batch`` at once.
 
-    Raises ``UsageError`` where there is no such policy or file, and ``InputError`` where the file holds no requests
+    Seconds are those of the target ``given``, where it is calibrated here; else the second result is a note that says
+    so. Raises ``UsageError`` where there is no such policy or file, and ``InputError`` where the file holds no requests
     that can be served.
     """
     if policy not in POLICIES:
         raise UsageError(f"there is no policy {policy!r}", remedy=f"choose one of {', '.join(POLICIES)}")
+    named = {name: value for name, value in (given or {}).items() if value is not None}
+    cost, note = cost_model_of(resolve_target(Options(**named)) if named else None)
     requests, layout = read_requests(path)
-    return simulate(
-        requests, policy=policy, kv_tokens=kv_tokens, batch=batch, prefill_tokens=prefill_tokens, layout=layout
+    report = simulate(
+        requests,
+        policy=policy,
+        kv_tokens=kv_tokens,
+        batch=batch,
+        prefill_tokens=prefill_tokens,
+        layout=layout,
+        cost=cost,
     )
+    return report, note
 
 
 def read_requests(path: str) -> tuple[list[TraceRequest], Layout | None]:
@@ -47,8 +63,8 @@ def read_requests(path: str) -> tuple[list[TraceRequest], Layout | None]:
     return read_trace(_values(lines)), None
 
 
-def report_data(report: Report) -> dict[str, Any]:
-    """A report as JSON data."""
+def report_data(report: Report, *, calibrated: bool) -> dict[str, Any]:
+    """A report as JSON data; its seconds are ``calibrated`` or those of the reference."""
     return {
         "policy": report.policy,
         "kv_tokens": report.kv_tokens,
@@ -62,6 +78,7 @@ def report_data(report: Report) -> dict[str, Any]:
         "steps": report.steps,
         "depth": report.depth,
         "predicted_seconds": report.predicted_seconds,
+        "calibrated": calibrated,
         "generated_tokens": report.generated_tokens,
     }
 

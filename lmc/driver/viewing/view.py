@@ -32,6 +32,7 @@ from lmc.driver.run.start import Arguments
 from lmc.driver.saved.artifacts import read_module
 from lmc.driver.saved.saved import is_saved, load_saved_plan
 from lmc.driver.saved.saved_arguments import signature_of
+from lmc.driver.targets.calibrations import cost_model_of
 from lmc.driver.targets.constraints import constrained
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.service import service
@@ -115,6 +116,8 @@ def run(
         if not recorded.plans:
             notices.append("the run has not begun: its timeline names no plan")
         found = replace(found, timeline=(recorded, plan_digest(found.plan)))
+    if found.batch is not None and found.batch.note is not None:
+        notices.append(found.batch.note)
     own = [
         (length_of(text) if redact and not issubclass(each.category, LmcWarning) else text, place)
         for each in hints
@@ -219,7 +222,9 @@ def _of_program(
         left_out = with_count(len(others), f"row of {plans} is left out", f"rows of {plans} are left out")
         notices.append(f"the batch has the {with_count(len(shown.inputs), 'row')} of one plan; {left_out}: {named}")
     found = _given(runner.compile(shown.arguments))
-    return replace(found, batch=_batch(shown.schedule(room), _calls(found.plan, found.steps[-1].module), room))
+    return replace(
+        found, batch=_batch(shown.schedule(room), _calls(found.plan, found.steps[-1].module), room, runner.target())
+    )
 
 
 def _of_saved(name: str, given: GivenOptions, fixed: list[str], data: str | None, room: Room) -> Given:
@@ -240,7 +245,7 @@ def _of_saved(name: str, given: GivenOptions, fixed: list[str], data: str | None
     if room.kv_tokens != HOLDS_ALL:  # as lmc schedule counts
         room = room.counted_by(service().engines.tokenizer(resolve_target(options)))
     schedule = schedule_rows(signature_of(plan), lambda arguments: (plan, arguments[1]), data, room, fixed)
-    return replace(found, batch=_batch(schedule, _calls(plan, module), room))
+    return replace(found, batch=_batch(schedule, _calls(plan, module), room, resolve_target(options)))
 
 
 def _of_timeline(name: str, given: GivenOptions, programs: Sequence[str], room: Room, *, redact: bool) -> CompiledView:
@@ -260,9 +265,11 @@ def _of_timeline(name: str, given: GivenOptions, programs: Sequence[str], room: 
 
 
 def _of_schedule(name: str, given: GivenOptions, room: Room, *, redact: bool) -> CompiledView:
-    options_for_saved(name, given)
+    target = resolve_target(options_for_saved(name, given))
     schedule = read_schedule(name)
-    return view_of_schedule(schedule.plan, _scheduled_calls(schedule), _batch(schedule, (), room), redact=redact)
+    batch = _batch(schedule, (), room, target)
+    view = view_of_schedule(schedule.plan, _scheduled_calls(schedule), batch, redact=redact)
+    return view if batch.note is None else view.model_copy(update={"notices": (*view.notices, batch.note)})
 
 
 def _scheduled_calls(schedule: Schedule) -> list[ScheduledCall]:
@@ -328,8 +335,9 @@ def _examples(compiled: Compiled) -> Iterator[tuple[str, list[str]]]:
             yield symbol.name, [] if example is None else [example]
 
 
-def _batch(schedule: Schedule, ops: Sequence[Op], room: Room) -> Batch:
+def _batch(schedule: Schedule, ops: Sequence[Op], room: Room, target: Target) -> Batch:
     """Simulate a schedule as ``lmc simulate`` does."""
+    cost, note = cost_model_of(target)
     requests = schedule.requests()
     report = simulate(
         requests,
@@ -338,6 +346,7 @@ def _batch(schedule: Schedule, ops: Sequence[Op], room: Room) -> Batch:
         batch=room.batch,
         prefill_tokens=PREFILL_TOKENS,
         layout=replace(schedule.layout, order=InstanceOrder.GIVEN),
+        cost=cost,
     )
     values = [entry.values for entry in schedule.entries]
     stages = len(schedule.stages)
@@ -361,6 +370,7 @@ def _batch(schedule: Schedule, ops: Sequence[Op], room: Room) -> Batch:
         kv_tokens=None if room.kv_tokens == HOLDS_ALL else room.kv_tokens,
         prefill_tokens=PREFILL_TOKENS,
         spans=spans,
+        note=note,
     )
 
 

@@ -48,7 +48,10 @@ class BegunCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ObservedStep:
-    """A step of an engine: ``rows`` were computed, ``prefilled`` of them for prompts.
+    """A step of an engine: ``rows`` were computed, ``prefilled`` of them for prompts; ``drawn`` had their logits read.
+
+    Row i of a sequence attends to i + 1 keys: ``attended`` is their sum. ``held`` pages belonged to running sequences,
+    those of shared prefixes counted once.
 
     ``running`` and ``waiting`` count sequences after the step. Since the step before, requests that were admitted
     ``found`` tokens of their prompts in the cache, tokens were ``evicted``, and sequences were ``preempted``.
@@ -58,6 +61,9 @@ class ObservedStep:
     end: float
     rows: int
     prefilled: int
+    drawn: int
+    attended: int
+    held: int
     running: int
     waiting: int
     found: int

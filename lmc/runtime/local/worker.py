@@ -51,6 +51,7 @@ class Worker:
         self._observers: tuple[OnStep, ...] = ()
         self._found_tokens = 0  # by requests that were admitted
         self._observed = self.statistics(), 0
+        self._attended = self._held = self._drawn = 0  # in this step
         self._tasks: dict[Sequence, Task[Any]] = {}
         self._deadlines = Deadlines[Task[Any]]()
         self._inbox: deque[Callable[[], None]] = deque()
@@ -196,6 +197,9 @@ class Worker:
             end=time.perf_counter(),
             rows=now.rows - before.rows,
             prefilled=now.prefilled_tokens - before.prefilled_tokens,
+            drawn=self._drawn,
+            attended=self._attended,
+            held=self._held,
             running=len(scheduler.running),
             waiting=scheduler.waiting_count,
             found=self._found_tokens - found,
@@ -237,9 +241,13 @@ class Worker:
     def _step(self) -> None:
         slices = self._scheduler.next_step()
         self._count(slices)
+        if self._observers:
+            self._attended = sum((each.end - each.start) * (each.start + each.end + 1) // 2 for each in slices)
+            self._held = self._scheduler.memory.held_pages
         self._clock.lap("scheduling_seconds")
         with torch.inference_mode():
             logits, owners = self._model.forward(slices)
+            self._drawn = sum(len(owner.read) for owner in owners)
             self._clock.lap("model_seconds")
             self._clock.move(self._model.take_planning_seconds(), "model_seconds", "scheduling_seconds")
             for rows in slices:
