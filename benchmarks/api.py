@@ -7,6 +7,8 @@ answers are compared. Sides take turns.
 
 - branches: a prompt with eight branches, each with one call of a second: one call after the other, with asyncio, as
   a program of lmc. Seconds of the clock, the middle of the repeats.
+- order: 24 calls and, written last, a chain of four, where four requests may be in flight: with asyncio, as a program
+  of lmc, and as one without plan-fork-join. Seconds of the clock, the middle of the repeats.
 - CPU: calls of which 1,000 are in flight: CPU time of the client's process for each call, the least of the repeats.
 - limit: 500 requests a minute, where a minute has 30 seconds: the seconds from a request to the 1,000th behind it, two
   minutes at best, as a share of the limit that is used, the middle of all; and the most that arrived within any minute.
@@ -38,6 +40,7 @@ from tests.runtime.remote.simulator import KEY
 KEY_NAME = "LMC_BENCH_KEY"
 MODEL = "gpt-4.1"
 BRANCHES, SECONDS = 8, 1.0
+NOTES, CHAIN, PLACES, SHORT = 24, 4, 4, 0.2
 IN_FLIGHT, CALLS, LONG = 1000, 1500, 3.0
 """Requests at once, of how many, and the seconds of each: long enough that all of the first are in flight."""
 LIMIT, MINUTE, LIMITED = 500, 30.0, 1500
@@ -60,6 +63,24 @@ def one_call(s: Any, question: str) -> str:
     s.user(question)
     with s.assistant():
         return s.gen("answer", max_tokens=TOKENS)
+
+
+@lmc.jit
+def notes_and_chain(s: Any, question: str) -> list[str]:
+    answers: list[str] = []
+    for number in range(NOTES):
+        note = s.fork(1)[0]
+        note.user(f"{question}, note {number}")
+        with note.assistant():
+            answers.append(note.gen("note", max_tokens=TOKENS))
+    answer = question
+    for step in range(CHAIN):
+        thought = s.fork(1)[0]
+        thought.user(f"Step {step}: {answer}")
+        with thought.assistant():
+            answer = thought.gen("thought", max_tokens=TOKENS)
+        answers.append(answer)
+    return answers
 
 
 @dataclass(frozen=True)
@@ -190,6 +211,41 @@ def branches_case(repeats: int) -> tuple[str, list[str]]:
     return table(head, lines), missed
 
 
+def order_case(repeats: int) -> tuple[str, list[str]]:
+    """Compare orders of requests where few may be in flight."""
+    with provider(latency=SHORT) as served:
+        target, bare = served.target(concurrency=PLACES), Bare(served)
+
+        async def by_hand(client: openai.AsyncOpenAI, repeat: int) -> list[str]:
+            places = asyncio.Semaphore(PLACES)
+
+            async def one(question: str) -> str:
+                async with places:
+                    return await called(client, body_of(question))
+
+            async def chain() -> list[str]:
+                answers = [f"Question {repeat}"]
+                for step in range(CHAIN):
+                    answers.append(await one(f"Step {step}: {answers[-1]}"))
+                return answers[1:]
+
+            notes = (one(f"Question {repeat}, note {number}") for number in range(NOTES))
+            answers, thoughts = await asyncio.gather(asyncio.gather(*notes), chain())
+            return [*answers, *thoughts]
+
+        whole, without = (notes_and_chain.on(target, disabled_passes=passes) for passes in ((), ("plan-fork-join",)))
+        sides: dict[str, Callable[[int], list[str]]] = {
+            "SDK, asyncio": lambda repeat: bare.run(lambda client: by_hand(client, repeat)),
+            "lmc": lambda repeat: whole(f"Question {repeat}"),
+            "lmc without plan-fork-join": lambda repeat: without(f"Question {repeat}"),
+        }
+        found = {name: statistics.median(each) for name, each in in_turns(sides, repeats, time.perf_counter).items()}
+        bare.close()
+    lines = [[name, f"{seconds:.3f}", f"{seconds / found['SDK, asyncio']:.3f}"] for name, seconds in found.items()]
+    head = (f"{NOTES} calls and a chain of {CHAIN}, {PLACES} in flight, {SHORT:g} s each", "seconds", "beside asyncio")
+    return table(head, lines), []
+
+
 def cpu_case(repeats: int) -> tuple[str, list[str]]:
     """Compare the CPU time of a call with 1,000 in flight."""
     with provider(latency=LONG) as served:
@@ -253,6 +309,7 @@ def limit_case(_: int) -> tuple[str, list[str]]:
 
 CASES: dict[str, Callable[[int], tuple[str, list[str]]]] = {
     "branches": branches_case,
+    "order": order_case,
     "CPU": cpu_case,
     "limit": limit_case,
 }

@@ -68,13 +68,15 @@ class PassContext:
     """The shared state of passes in one run: the target's tokenizer, if it is known, and the remarks made so far.
 
     ``constraints`` caches compiled constraints (None: for this run alone), ``profile`` holds measurements of earlier
-    runs of the program, if there is one. ``capabilities`` are those of the target.
+    runs of the program, if there is one. ``capabilities`` are those of the target, ``width`` the requests that it takes
+    at the same time (None: as many as there are).
     """
 
     tokenizer: Tokenizer | None = None
     constraints: ConstraintCache | None = None
     profile: Profile | None = None
     capabilities: Capabilities = OWN
+    width: int | None = None
     remarks: list[Remark] = field(default_factory=list[Remark])
     _counts: dict[str, int] = field(default_factory=dict[str, int], repr=False)
     _turns: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]], repr=False)

@@ -156,9 +156,10 @@ Call = SamplingOp | SelectOp
 class PlanForkJoin(FunctionPass):
     """Decide which model calls run together: waves, groups that share a prefix, and the order of ops.
 
-    ``wave`` of a call is its round: the number of calls on the longest path to it, or more where ``width`` limits how
-    many requests a round has; then calls with the longest path to the end go first. Calls of one wave whose contexts
-    start from one prefix (an ``lm.prefill``, or a context with several users) get a common ``group``.
+    ``wave`` of a call is its round: the number of calls on the longest path to it, or more where ``width``, or else the
+    ``concurrency`` of the target, limits how many requests a round has; then calls with the longest path to the end go
+    first. Calls of one wave whose contexts start from one prefix (an ``lm.prefill``, or a context with several users)
+    get a common ``group``.
 
     Where output lengths are known (``expected_tokens``, of a profile), the longest path is that of the most
     tokens, and calls of a wave are sorted by theirs: where not all of them run at once, those begin first that
@@ -210,6 +211,7 @@ class _Planner:
     def __init__(self, owner: PlanForkJoin, body: Block, context: PassContext) -> None:
         self.owner = owner
         self.context = context
+        self.width = context.width if owner.width is None else owner.width
         self.objects = objects_of(body.ops)
         self.lengths = PathCosts(self.objects, rounds_of)
         self.expected = ExpectedTokens(self.objects) if expects_anything(body) else None
@@ -223,10 +225,9 @@ class _Planner:
             return block
         waits = waits_of(ops, self.objects)
         lengths = [self.lengths.of(op) for op in ops]
-        width = self.owner.width
         shortest = earliest_starts(lengths, waits)
         urgency = None if self.expected is None else self.expected.after(ops, waits)
-        rounds = shortest if width is None else limited_rounds(ops, lengths, waits, width, urgency)
+        rounds = shortest if self.width is None else limited_rounds(ops, lengths, waits, self.width, urgency)
         groups = _groups(ops, rounds)
         self._remark(ops, lengths, shortest, rounds, around)
         guarded = ops[0] in self.guarded
@@ -267,8 +268,9 @@ class _Planner:
         )
         saved = sum(lengths) - waves
         self.owner.applied(self.context, ops[last], message, saved_steps=saved)
-        if waves > longest:
-            message = f"{where}width={self.owner.width} makes {waves} waves of what could run in {longest}"
+        if self.width is not None and waves > longest:
+            room = f"room for {with_count(self.width, 'request')}"
+            message = f"{where}{room} makes {waves} waves of what could run in {longest}"
             self.owner.missed(self.context, ops[last], message)
         for index, joined in _joins(ops):
             wave = max(rounds[call] + lengths[call] - 1 for call in joined)

@@ -90,7 +90,7 @@ def test_a_wide_round_serves_the_longest_chains_first():
     }
     assert waves == {"3": 0, "0": 0, "1": 1, "2": 1, "last": 2}
     assert [remark.message for remark in remarks if remark.kind == "missed"] == [
-        "width=2 makes 3 waves of what could run in 2"
+        "room for 2 requests makes 3 waves of what could run in 2"
     ]
 
 

@@ -97,7 +97,8 @@ def pass_context(target: Target, tokenizer: Tokenizer, cache: ConstraintCache, p
     greedy = all(each.capabilities.greedy for each in target.chain)
     capabilities = replace(target.capabilities, greedy=greedy)
     counted = tokenizer if capabilities.contexts == "tokens" else None
-    return PassContext(counted, cache, profile, capabilities)
+    width = None if target.remote is None else target.remote.concurrency
+    return PassContext(counted, cache, profile, capabilities, width)
 
 
 def summary(compiled: Compiled) -> dict[str, Any]:

@@ -342,7 +342,7 @@ class RemoteEngine:
 
         async def once() -> Generation:
             limits, most = self._opened(), _most_bytes(asked.max_tokens)
-            async with limits.place(planned, most, self._stop_where_refused) as charge:
+            async with limits.under_way(planned, most, asked.request.place, self._stop_where_refused) as charge:
                 tries.begin(charge)
                 reader = _Reader(asked, self._tokenizer, shown)
                 try:
@@ -382,7 +382,8 @@ class RemoteEngine:
         planned = sum(len(request.prompt) + len(each) for each in request.continuations)  # each is a prompt of its own
 
         async def once() -> Score:
-            async with self._opened().place(planned, _most_bytes(planned), self._stop_where_refused) as charge:
+            limits, most = self._opened(), _most_bytes(planned)
+            async with limits.under_way(planned, most, request.place, self._stop_where_refused) as charge:
                 tries.begin(charge)
                 await _announced(leaving)
                 found = await self._api().score(request, self._settings.timeout)

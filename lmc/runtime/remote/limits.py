@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+
+from lmc.ir.engine.protocol import Place
 
 WINDOW = 61.0
 """Seconds: any 60 of the server lie within, as long as what was sent arrives within one."""
@@ -42,8 +45,53 @@ UNDER_WAY: ContextVar[Charge | None] = ContextVar("UNDER_WAY", default=None)
 """The charge of the request that this task has sent, or is about to."""
 
 
+class Turns:
+    """A lock whose holders come run by run in turns; within a run the lowest rank is first, then who came first."""
+
+    def __init__(self) -> None:
+        self._is_held = False
+        self._waiting: dict[int | None, list[tuple[int, int, asyncio.Future[None]]]] = {}
+        self._came = 0
+
+    @asynccontextmanager
+    async def turn(self, place: Place | None) -> AsyncGenerator[None]:
+        """Wait for the turn of a request; the block is the time in which no other has one."""
+        await self._wait(place)
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    async def _wait(self, place: Place | None) -> None:
+        if not self._is_held:
+            self._is_held = True
+            return
+        run, rank = (None, 0) if place is None else (place.run, place.rank)
+        came = asyncio.get_running_loop().create_future()
+        self._came += 1
+        heapq.heappush(self._waiting.setdefault(run, []), (rank, self._came, came))
+        try:
+            await came
+        except asyncio.CancelledError:
+            if came.done() and not came.cancelled():  # its turn has come meanwhile
+                self._pass_on()
+            raise
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            run = next(iter(self._waiting))
+            requests = self._waiting.pop(run)
+            _, _, came = heapq.heappop(requests)
+            if requests:
+                self._waiting[run] = requests  # behind the others
+            if not came.done():
+                came.set_result(None)
+                return
+        self._is_held = False
+
+
 class RateLimits:
-    """Belongs to one event loop. Requests start in the order in which they come.
+    """Belongs to one event loop. Requests leave run by run in turns, those of a run in the order of their plan.
 
     ``window`` is in seconds. A request whose tokens exceed the limit by themselves waits for an empty window.
     """
@@ -62,26 +110,31 @@ class RateLimits:
         self._window = window
         self._sent: deque[Charge] = deque()
         self._requests = self._tokens = 0  # of the charges, sent or not
-        self._gate = asyncio.Lock()
+        self._turns = Turns()
         self._held_until = 0.0
 
     @asynccontextmanager
-    async def place(
-        self, tokens: int, most_bytes: int, check: Callable[[], None] = lambda: None
+    async def under_way(
+        self, tokens: int, most_bytes: int, place: Place | None = None, check: Callable[[], None] = lambda: None
     ) -> AsyncGenerator[Charge]:
         """Wait until a request of so many planned tokens may leave; the block is the time in which it is under way.
 
-        ``check`` raises what makes the waiting vain.
+        ``place`` is that in the plan. ``check`` raises what makes the waiting vain.
         """
-        async with self._places:
-            async with self._gate:
-                charge = await self._charge(tokens, most_bytes, check)
-            token = UNDER_WAY.set(charge)
+        async with self._turns.turn(place):
+            await self._places.acquire()
             try:
-                yield charge
-            finally:
-                UNDER_WAY.reset(token)
-                self.sent(charge)  # where it has failed before
+                charge = await self._charge(tokens, most_bytes, check)
+            except BaseException:
+                self._places.release()
+                raise
+        token = UNDER_WAY.set(charge)
+        try:
+            yield charge
+        finally:
+            UNDER_WAY.reset(token)
+            self.sent(charge)  # where it has failed before
+            self._places.release()
 
     def sent(self, charge: Charge) -> None:
         """Let a charge count from now on: its request has left."""
