@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lmc import driver
+from lmc.report.cost.baseline import baseline_schema_text
 from lmc.report.cost.model import schema_text as cost_schema_text
 from lmc.report.forms.tree import tree
 from lmc.report.model import CompiledView, MeasuredCost, schema_text
@@ -21,6 +22,7 @@ from tests.report.typescript import declarations
 FILES = REPOSITORY / "tests" / "report" / "golden_files"
 SCHEMA = REPOSITORY / "docs" / "lmc-view.schema.json"
 COST_SCHEMA = REPOSITORY / "docs" / "lmc-cost.schema.json"
+BASELINE_SCHEMA = REPOSITORY / "docs" / "lmc-cost-baseline.schema.json"
 TYPES = REPOSITORY / "lmc" / "report" / "static" / "view.d.ts"
 BROKEN = "tests/report/broken.py"
 WITH_DATA = ("judge", "broken")
@@ -72,6 +74,7 @@ def main() -> None:
                 path.write_text(text, encoding="utf-8")
     SCHEMA.write_text(schema_text(), encoding="utf-8")
     COST_SCHEMA.write_text(cost_schema_text(), encoding="utf-8")
+    BASELINE_SCHEMA.write_text(baseline_schema_text(), encoding="utf-8")
     TYPES.write_text(declarations(), encoding="utf-8")
 
 

@@ -1,0 +1,298 @@
+"""A report as Markdown: the comment of a pull request, always under the limit of GitHub, all foreign text escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from lmc.report.cost.comparison import ComparedCall, ComparedProgram, ComparedReport, percent
+from lmc.report.cost.limits import CheckedLimit
+from lmc.report.cost.model import CostReport, CountRange, MoneyRange, ProgramCost
+from lmc.report.cost.table import count, dollars, number, usd
+from lmc.report.forms.mermaid import escaped as label
+from lmc.report.text import one_line
+
+MARKER = "<!-- lmc cost -->"
+"""The first line: by it CI finds the comment again, and updates it."""
+MOST_CHARACTERS = 65_000
+"""GitHub takes 65,536."""
+_ROWS = 20
+_REST = 200
+_HINTS = 20
+_NODES = 12
+_TEXT = 160
+_SPECIAL = re.compile(r"[!-/:-@\[-`{-~]")
+"""ASCII punctuation. CommonMark lets each be written as an entity, which has no meaning of its own."""
+
+
+def markdown(report: CostReport, compared: ComparedReport | None, limits: Sequence[CheckedLimit]) -> str:
+    """Return a comment: total, limits, the calls that changed most, hints, a graph, and the rest folded."""
+    rows = sorted(_rows(report, compared), key=_order)
+    shown, rest = rows[:_ROWS], rows[_ROWS : _ROWS + _REST]
+    parts = [
+        MARKER,
+        _headline(report, compared),
+        *_programs(report, compared),
+        *_limits(limits),
+        "\n".join(_table(shown, programs=len(report.programs) > 1, is_compared=compared is not None)),
+        *_unknown(report),
+        *_hints(report),
+        *_graph(shown),
+    ]
+    text = _joined(parts)
+    lines = list(_table(rest, programs=len(report.programs) > 1, is_compared=compared is not None))
+    return text + _folded(lines, len(rows) - len(shown), MOST_CHARACTERS - len(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A call of a program, beside the baseline where there is one."""
+
+    program: ProgramCost
+    op: str
+    call: ComparedCall | None
+    calls: CountRange | None
+    prompt: CountRange | None
+    cached: CountRange | None
+    output: CountRange | None
+    money: MoneyRange | None
+    line: str
+
+    @property
+    def change(self) -> Decimal | None:
+        """The dollars that it costs more; None: not known."""
+        found = None if self.call is None or self.call.change is None else self.call.change
+        return None if found is None else found.own + found.prices
+
+
+def _rows(report: CostReport, compared: ComparedReport | None) -> Iterator[_Row]:
+    for program in report.programs:
+        calls: Iterable[ComparedCall | None]
+        calls = compared.find(program).calls if compared is not None else [None] * len(program.calls)
+        for place, call in enumerate(calls):
+            now = program.calls[place] if call is None else call.now
+            if now is None:
+                assert call is not None
+                yield _Row(program, call.op, call, None, None, None, None, None, "")
+            else:
+                line = str(now.place) if now.place else ""
+                yield _Row(program, now.op, call, now.calls, now.prompt, now.cached, now.output, now.usd, line)
+
+
+def _order(row: _Row) -> tuple[Decimal, Decimal, str, str, str]:
+    """Return the place of a row: the biggest change first, then the dearest; unknown changes before all others."""
+    unknown = row.call is not None and row.call.change is None
+    change = Decimal("Infinity") if unknown else abs(row.change or Decimal(0))
+    money = row.money.expected if row.money is not None else Decimal(0)
+    return -change, -money, *row.program.key, row.op
+
+
+def _headline(report: CostReport, compared: ComparedReport | None) -> str:
+    ranges = [each.total.usd for each in report.programs]
+    known = [each for each in ranges if each is not None]
+    expected = sum((each.expected for each in known), Decimal(0))
+    at_least = "" if all(each.is_whole for each in report.programs) and len(known) == len(ranges) else "at least "
+    most = "unbounded" if any(each.most is None for each in known) else None
+    if most is None:
+        most = dollars(sum((each.most or Decimal(0) for each in known), Decimal(0)))
+    shown = f"{at_least}{dollars(expected)} (max {most})" if known else "unpriced"
+    return f"### lmc cost: {shown}{_total_change(compared)}"
+
+
+def _total_change(compared: ComparedReport | None) -> str:
+    if compared is None:
+        return ""
+    change = compared.change
+    if change is None:
+        return ", change not known"
+    was = [each.was.total.usd or Decimal(0) for each in compared.programs if each.was is not None]
+    return f" {_arrow(change.own + change.prices, sum(was, Decimal(0)))}"
+
+
+def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[str]:
+    lines: list[str] = []
+    for program in report.programs:
+        at_least = "" if program.is_whole else "at least "
+        total = program.total
+        line = (
+            f"- {_text(program.program)} on {_text(program.model)}, {program.rows.count:,} rows: "
+            f"{at_least}{usd(total.usd)}, {count(total.calls)} calls, critical path {program.critical_path.calls}"
+        )
+        lines.append(line + ("" if compared is None else _causes(compared.find(program))))
+    removed = () if compared is None else compared.removed
+    lines += [f"- {_text(name)} on {_text(model)}: removed" for name, model in removed]
+    yield "\n".join(lines[:_ROWS])
+    if len(lines) > _ROWS:
+        yield f"… and {len(lines) - _ROWS:,} other programs"
+    versions = sorted(
+        {f"{each.price.source} {each.price.version or ''}".strip() for each in report.programs if each.price}
+    )
+    if versions:
+        yield f"Prices: {', '.join(map(_text, versions[:3]))}"
+
+
+def _causes(program: ComparedProgram) -> str:
+    """Return the change of a program by its causes."""
+    if program.was is None:
+        return "; not in the baseline"
+    change = program.change
+    if change is None:
+        return "; change not known: a price is missing now or in the baseline"
+    was = program.was.total.usd or Decimal(0)
+    own = [(change.calls, "calls"), (change.prompt, "prompts"), (change.hits, "cache hits"), (change.output, "outputs")]
+    named = [f"{name} {_signed(value)}" for value, name in (*own, (change.other, "other")) if _counts(value)]
+    text = f"; your change {_arrow(change.own, was)}" + (f" ({', '.join(named)})" if named else "")
+    return text + (f"; prices {_arrow(change.prices, was)}" if change.prices else "")
+
+
+def _limits(limits: Sequence[CheckedLimit]) -> Iterator[str]:
+    failed = [each for each in limits if each.fails or each.verdict == "new"]
+    if failed:
+        lines = [
+            f"- **{each.verdict}**: {_text(each.name)} ({_text(each.scope)}): {_text(each.message)}" for each in failed
+        ]
+        yield "\n".join(["**Limits**", "", *lines[:_ROWS]])
+        if len(lines) > _ROWS:
+            yield f"… and {len(lines) - _ROWS:,} other limits"
+    elif limits:
+        yield f"All {len(limits)} limits are kept." if len(limits) > 1 else "The limit is kept."
+
+
+def _table(rows: Sequence[_Row], *, programs: bool, is_compared: bool) -> Iterator[str]:
+    if not rows:
+        return
+    heads = [*(["program"] if programs else []), "call", "line", "count", "in / cached", "out", "$ expected (max)"]
+    if is_compared:
+        heads.append("vs base")
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{' --- |' * 2}{' ---: |' * (len(heads) - 2)}"
+    for row in rows:
+        cells = [*([_text(f"{row.program.program} on {row.program.model}")] if programs else [])]
+        cells += [_text(row.op), _text(row.line)]
+        if row.calls is None or row.prompt is None or row.cached is None or row.output is None:
+            cells += ["0", "", "", ""]
+        else:
+            tokens = f"{number(row.prompt.expected)} / {number(row.cached.expected)}"
+            cells += [count(row.calls), tokens, count(row.output), usd(row.money)]
+        if is_compared:
+            cells.append(_versus(row.call))
+        yield f"| {' | '.join(cells)} |"
+
+
+def _versus(call: ComparedCall | None) -> str:
+    if call is None:
+        return ""
+    name = "" if call.kind in {"same", "changed"} else f"{call.kind} "
+    if call.kind == "renamed":
+        name = f"renamed from {_text(call.before or '')} "
+    if call.change is None:
+        return f"{name}not known"
+    was = (call.was.usd if call.was is not None else None) or Decimal(0)
+    return name + _arrow(call.change.own + call.change.prices, was)
+
+
+def _unknown(report: CostReport) -> Iterator[str]:
+    lines = [
+        f"- unknown after {_text(str(each.place or 'a graph break'))}: {_text(each.cause)}"
+        for program in report.programs
+        for each in program.breaks
+    ]
+    lines += [
+        f"- row {each.row} of {_text(program.program)} fails: {_text(each.error)}"
+        for program in report.programs
+        for each in program.failed
+    ]
+    if lines:
+        yield "\n".join(["**Not in the figures**", "", *lines[:_HINTS]])
+
+
+def _hints(report: CostReport) -> Iterator[str]:
+    lines = list(
+        dict.fromkeys(
+            f"- **{_text(hint.code)}** {_text(str(hint.place or ''))}: {_text(hint.message)}"
+            for program in report.programs
+            for hint in program.hints
+        )
+    )
+    if lines:
+        yield "\n".join(["**Hints**", "", *lines[:_HINTS]])
+        if len(lines) > _HINTS:
+            yield f"… and {len(lines) - _HINTS:,} other hints"
+
+
+def _graph(rows: Sequence[_Row]) -> Iterator[str]:
+    """Yield the calls that cost most as a chart: from each program to its calls."""
+    paid = [row for row in rows if row.money is not None and row.money.expected][:_NODES]
+    if not paid:
+        return
+    lines = ["flowchart LR"]
+    programs: dict[tuple[str, str], str] = {}
+    for place, row in enumerate(paid):
+        key = row.program.key
+        if key not in programs:
+            programs[key] = f"p{len(programs)}"
+            lines.append(f'  {programs[key]}["{_label(f"{key[0]} on {key[1]}")}"]')
+        assert row.money is not None
+        lines.append(f'  {programs[key]} --> c{place}["{_label(f"{row.op}  {dollars(row.money.expected)}")}"]')
+    yield "\n".join(["```mermaid", *lines, "```"])
+
+
+def _folded(lines: Sequence[str], count_of_all: int, room: int) -> str:
+    """Return a collapsed table of as many of its lines as there is room for."""
+    if not lines:
+        return ""
+    head = f"\n<details><summary>{count_of_all:,} other calls</summary>\n\n"
+    end = "\n\n</details>\n"
+    left = f"\n\n… and {count_of_all:,} more"
+    kept, size = 2, len(head) + len(end) + len(left) + sum(len(line) + 1 for line in lines[:2])
+    while kept < len(lines) and size + len(lines[kept]) + 1 <= room:
+        size += len(lines[kept]) + 1
+        kept += 1
+    if kept == 2:
+        return f"\n{count_of_all:,} other calls are not shown.\n" if room > 60 else ""
+    missing = count_of_all - (kept - 2)
+    return head + "\n".join(lines[:kept]) + (f"\n\n… and {missing:,} more" if missing else "") + end
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Return parts as paragraphs, without those for which there is no room."""
+    text = ""
+    for part in parts:
+        if part and len(text) + len(part) + 2 <= MOST_CHARACTERS:
+            text += part + "\n\n"
+    return text.rstrip("\n") + "\n"
+
+
+def _arrow(change: Decimal, before: Decimal) -> str:
+    if not _counts(change):
+        return "±0 %"
+    share = percent(change, before)
+    sign = "▼" if change < 0 else "▲"
+    shown = "" if share is None else f"{abs(share):.0f} % " if abs(share) >= 1 else f"{abs(share):.1g} % "
+    return f"{sign}{shown}({_signed(change)})"
+
+
+def _counts(dollars_: Decimal) -> bool:
+    """Return False for amounts that only come from the digits of other figures."""
+    return abs(dollars_) >= Decimal("1e-10")
+
+
+def _signed(change: Decimal) -> str:
+    return f"{'−' if change < 0 else '+'}{dollars(abs(change))}"
+
+
+def _text(text: str) -> str:
+    """Return a text in one line that has no Markdown and no HTML: neither emphasis nor links, mentions or tables."""
+    return _SPECIAL.sub(_entity, one_line(text, _TEXT))
+
+
+def _entity(found: re.Match[str]) -> str:
+    """Return the entity of a character; a joiner of no width keeps @ and # from the name or number after it."""
+    character = found.group()
+    return f"&#{ord(character)};{'&#8204;' if character in '@#' else ''}"
+
+
+def _label(text: str) -> str:
+    return label(one_line(text, _TEXT // 2))

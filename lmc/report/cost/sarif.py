@@ -1,0 +1,60 @@
+"""The hints of a report as SARIF 2.1.0 (OASIS, 2020): one result for each, on its line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from lmc.cost.hints import CODES
+from lmc.report.cost.model import CostHint, CostReport, ProgramCost
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_ROOT = "%SRCROOT%"
+"""The root of the repository: files are named relative to it."""
+
+
+def sarif(report: CostReport) -> str:
+    """Return the hints of all programs as a SARIF log. Files are relative to the folder of the report."""
+    rules = sorted(CODES)
+    results = [_result(program, hint, rules) for program in report.programs for hint in program.hints]
+    driver = {
+        "name": "lmc cost",
+        "semanticVersion": report.lmc,
+        "rules": [_rule(code) for code in rules],
+    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=1, ensure_ascii=True) + "\n"
+
+
+def _rule(code: str) -> dict[str, Any]:
+    return {
+        "id": code,
+        "shortDescription": {"text": CODES[code]},
+        "help": {"text": f"docs/cost-hints.md, section {code}"},
+        "defaultConfiguration": {"level": "warning"},
+    }
+
+
+def _result(program: ProgramCost, hint: CostHint, rules: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "ruleId": hint.code,
+        "ruleIndex": rules.index(hint.code),
+        "level": "warning",
+        # Braces and links have a meaning in messages of SARIF.
+        "message": {"text": _plain(f"{hint.message} ({program.program} on {program.model})")},
+        # Not the line: a result stays the same one when lines are added above it.
+        "partialFingerprints": {"lmcCostHint/v1": f"{hint.code}:{program.program}:{program.model}:{hint.op or ''}"},
+    }
+    if hint.place is not None:
+        artifact = {"uri": quote(hint.place.file), "uriBaseId": _ROOT}
+        region = {"startLine": max(1, hint.place.line)}
+        found["locations"] = [{"physicalLocation": {"artifactLocation": artifact, "region": region}}]
+    return found
+
+
+def _plain(text: str) -> str:
+    """Return a text of a message that is shown as it is (SARIF 2.1.0, 3.11.5 and 3.11.6)."""
+    braces = text.replace("{", "{{").replace("}", "}}")
+    return braces.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")

@@ -1,0 +1,116 @@
+"""Markdown, JUnit and SARIF: valid, bounded, and without anything that texts of programs could add."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from xml.etree import ElementTree
+
+import jsonschema
+from hypothesis import given, settings
+
+from lmc.report.cost.baseline import baseline_of
+from lmc.report.cost.comparison import compare
+from lmc.report.cost.junit import junit
+from lmc.report.cost.limits import CheckedLimit, CostLimits, check_limits
+from lmc.report.cost.markdown import MARKER, MOST_CHARACTERS, markdown
+from lmc.report.cost.model import CostHint, CostPlace, CostReport
+from lmc.report.cost.sarif import sarif
+from tests.project.layers import REPOSITORY
+from tests.report.cost.reports import program, report, reports
+
+_SARIF = json.loads((REPOSITORY / "tests" / "report" / "cost" / "sarif-used.schema.json").read_text(encoding="utf-8"))
+_LIMITS = CostLimits(Decimal(1), Decimal(5), Decimal(3), Decimal(1), Decimal("0.5"))
+_TAGS = re.compile(r"<[^>]*>")
+_OWN_TAGS = {MARKER, "<details>", "</details>", "<summary>", "</summary>"}
+
+
+def _limits(found: CostReport) -> tuple[CheckedLimit, ...]:
+    own = {each.key: _LIMITS for each in found.programs}
+    return check_limits(found, compare(found, baseline_of(found), is_complete=True), _LIMITS, own)
+
+
+@settings(max_examples=60, deadline=None)
+@given(reports(), reports())
+def test_texts_of_programs_are_escaped(now: CostReport, before: CostReport) -> None:
+    compared = compare(now, baseline_of(before), is_complete=True)
+    for text in (markdown(now, None, ()), markdown(now, compared, _limits(now))):
+        assert len(text) < MOST_CHARACTERS + 1
+        assert text.startswith(f"{MARKER}\n")
+        assert set(_TAGS.findall(text)) <= _OWN_TAGS
+        assert "@" not in text
+        assert "](" not in text
+        assert text.count("```") in {0, 2}
+        rows = [line for line in text.splitlines() if line.startswith("|")]
+        assert all(line.endswith("|") for line in rows)
+        widths = {line.count("|") for line in rows}
+        assert len(widths) <= 1
+    _check_junit(junit(_limits(now)), _limits(now))
+    jsonschema.Draft7Validator(_SARIF).validate(json.loads(sarif(now)))
+
+
+def test_a_comment_is_never_too_long() -> None:
+    calls = {f"judge/{'*' * 150}{number}": {"calls": number + 1, "prompt": 10, "output": 1} for number in range(3000)}
+    hints = tuple(CostHint(code="LMC101", message="[" * 900) for _ in range(900))
+    many = report(*(program(calls, name="_" * 150 + str(number), hints=hints) for number in range(12)))
+    text = markdown(many, compare(many, baseline_of(report()), is_complete=True), _limits(many))
+    assert 20_000 < len(text) <= MOST_CHARACTERS
+    assert text.count("<details>") == text.count("</details>")
+
+
+def test_the_biggest_change_comes_first() -> None:
+    before = {f"judge/{name}": {"calls": 10, "prompt": 1000, "output": 100} for name in "abcdefghijklmnopqrstuvwxyz"}
+    now = {**before, "judge/q": {"calls": 10, "prompt": 1000, "output": 900}}
+    found = report(program(now))
+    text = markdown(found, compare(found, baseline_of(report(program(before))), is_complete=True), ())
+    rows = [line for line in text.partition("<details>")[0].splitlines() if line.startswith("| judge")]
+    assert len(rows) == 20
+    assert rows[0].startswith("| judge&#47;q |")
+    assert "▲" in rows[0]
+    assert "6 other calls" in text
+    assert "your change ▲" in text
+    assert "outputs +" in text
+
+
+def test_unknown_figures_are_no_zeros() -> None:
+    found = report(program({"judge/a": {"calls": 1, "prompt": 5, "output": 5}}, price=None, is_whole=False))
+    text = markdown(found, None, ())
+    assert "unpriced" in text
+    assert "$0" not in text
+    assert "at least" in text
+
+
+def _check_junit(text: str, limits: tuple[CheckedLimit, ...]) -> None:
+    root = ElementTree.fromstring(text)
+    assert root.tag == "testsuites"
+    (suite,) = root
+    cases = suite.findall("testcase")
+    assert suite.get("tests") == str(len(cases)) == str(len(limits))
+    for tag, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        assert suite.get(count) == str(sum(case.find(tag) is not None for case in cases))
+    for case, limit in zip(cases, limits, strict=True):
+        assert case.get("name") == limit.name
+        assert case.get("classname")
+        assert (case.find("failure") is not None or case.find("error") is not None) == limit.fails
+
+
+def test_each_limit_is_a_case() -> None:
+    now = program({"judge/a": {"calls": 10, "prompt": 1000, "cached": 900, "output": 5}})
+    limits = _limits(report(now))
+    text = junit(limits)
+    _check_junit(text, limits)
+    assert [each.verdict for each in limits] == ["kept", "exceeded", "unknown", "kept", "kept"] * 2
+    assert "10 &gt; 3" in text
+
+
+def test_each_hint_is_a_result_on_its_line() -> None:
+    hint = CostHint(code="LMC104", message="a [link](x) {0}", place=CostPlace(file="a b/judge.py", line=19), op="j/a")
+    found = json.loads(sarif(report(program({}, hints=(hint,)))))
+    (result,) = found["runs"][0]["results"]
+    assert result["ruleId"] == "LMC104"
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "a%20b/judge.py", "uriBaseId": "%SRCROOT%"}
+    assert place["region"] == {"startLine": 19}
+    assert "\\[link\\](x) {{0}}" in result["message"]["text"]
+    assert found["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "LMC104"
