@@ -11,6 +11,7 @@ from lmc.ir.engine.capabilities import Capabilities
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.protocol import Request, ScoreRequest
 from lmc.ir.errors import ConstraintError
+from lmc.ir.tokens.messages import conversation_of
 
 _TOKENS_PER_REQUEST = 1024
 """A bound for what a provider adds to a prompt: instructions, the message that asks the model to continue.
@@ -42,6 +43,8 @@ class TokenBounds:
         capabilities = self._capabilities
         if capabilities.contexts != "tokens":
             length += _TOKENS_PER_REQUEST
+            if capabilities.continuation == "turns":
+                length += _quoted_bytes(request)
             if request.constraint is not None and capabilities.structured == "schema":
                 length += self._schema_bytes(request.constraint)
         return TokenBound(length, request.sampling.max_tokens + capabilities.reasoning_tokens)
@@ -62,6 +65,12 @@ class TokenBounds:
         except ConstraintError:
             return 0  # the engine refuses it
         return len(json.dumps(form.schema).encode())
+
+
+def _quoted_bytes(request: Request) -> int:
+    """Return the length of the open turn: a message of the user quotes it."""
+    turn = conversation_of(request.prompt).open
+    return 0 if turn is None else len(turn.text.encode())
 
 
 def largest(bounds: list[TokenBounds], request: Request | ScoreRequest) -> TokenBound:
