@@ -8,7 +8,7 @@ them. Where an unknown value decides, both ways are walked.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from lmc.ir.core import Block, Constraint, Op, Value
 from lmc.ir.dialects.core_ops import (
     AssumeOp,
     BreakOp,
+    GenOp,
     HostCallOp,
     LocalCallOp,
     PyCallOp,
@@ -60,6 +61,7 @@ _KEEPING = frozenset({"str.strip", "str.lstrip", "str.rstrip"})
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
+_NONE = frozenset[int]()
 _NO_TOKENS = CostRange[int].exactly(0)
 
 
@@ -85,6 +87,8 @@ class EstimatedRequest:
         tokens: those of the prompt.
         output: tokens that are generated, reasoning included; 0 for a score.
         reasoning: the part of them that is reasoning.
+        after: the places of the requests that it waits for, among those of the row.
+        answer: token ids that its output leaves in its context.
     """
 
     op: SamplingOp | SelectOp
@@ -96,6 +100,8 @@ class EstimatedRequest:
     output: CostRange[int]
     basis: Basis
     reasoning: CostRange[int] = _NO_TOKENS
+    after: tuple[int, ...] = ()
+    answer: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def location(self) -> Location | None:
@@ -201,7 +207,9 @@ class _Walk:
     """Walks blocks. ``runs`` is how often the place is reached where it is, ``guards`` the open bodies of ``cf.try``.
 
     ``way`` is the number of the uncertain way that is walked: an object is known as long as it is only changed on the
-    way on which it was made. ``changed`` are the others, by their address, and kept so that it stays theirs.
+    way on which it was made. ``waits`` are the requests that a value waits for, ``control`` those that the place waits
+    for, ``sources`` the values that flow into those of regions. ``changed`` are the others, by their address, and kept
+    so that it stays theirs.
     """
 
     facts: WalkFacts
@@ -214,6 +222,9 @@ class _Walk:
     ways: int = 0
     made: dict[int, tuple[Any, int]] = field(default_factory=dict[int, tuple[Any, int]])
     changed: dict[int, Any] = field(default_factory=dict[int, Any])
+    waits: dict[Value, frozenset[int]] = field(default_factory=dict[Value, frozenset[int]])
+    sources: dict[Value, set[Value]] = field(default_factory=dict[Value, set[Value]])
+    control: frozenset[int] = frozenset()
 
     def block(self, block: Block) -> tuple[Any, ...]:
         """Walk a block; gives what its terminator lists. Raises ``_Ended`` where the program ends in it."""
@@ -227,6 +238,11 @@ class _Walk:
         return control_flow.region_results(end, self.environment)
 
     def _run(self, op: Op) -> None:
+        needed = self._waits(op.operands) | self.control
+        count = len(self.requests)
+        if isinstance(op, RegionOp):
+            for source, place in (*op.flows(), *op.carried()):
+                self.sources.setdefault(place, set()).add(source)
         if self.guards and op.may_raise:  # even a call may: before it is sent
             self.runs = replace(self.runs, least=0.0)
         if isinstance(op, RegionOp):
@@ -241,6 +257,26 @@ class _Walk:
         else:
             results = self._local(op)
         self.environment.update(zip(op.results, results, strict=True))
+        if isinstance(op, RegionOp):
+            self._follow(op.results, needed)
+            return
+        if len(self.requests) > count:
+            answer = results[0].prompt[len(self.requests[count].prompt) :] if isinstance(op, GenOp) else ()
+            made = self.requests[count:]
+            self.requests[count:] = [replace(each, after=tuple(sorted(needed)), answer=answer) for each in made]
+            needed = frozenset(range(count, len(self.requests)))
+        self.waits.update(dict.fromkeys(op.results, needed))
+
+    # Order
+
+    def _waits(self, values: Iterable[Value]) -> frozenset[int]:
+        """Return the requests that values wait for."""
+        return _NONE.union(*(self.waits.get(value, _NONE) for value in values))
+
+    def _follow(self, places: Iterable[Value], needed: frozenset[int]) -> None:
+        """Let values of a region wait for what flows into them."""
+        for place in places:
+            self.waits[place] = needed | self._waits(self.sources.get(place, ()))
 
     # Values
 
@@ -536,6 +572,7 @@ class _Walk:
 
     def _enter(self, block: Block, arguments: Sequence[Any]) -> tuple[Any, ...]:
         self.environment.update(zip(block.parameters, arguments, strict=True))
+        self._follow(block.parameters, self.control)
         return self.block(block)
 
     def _on_a_way(self, block: Block, arguments: Sequence[Any], runs: CostRange[float]) -> tuple[Any, ...] | None:
@@ -555,6 +592,13 @@ class _Walk:
             self.way = before
 
     def _cond(self, op: CondOp) -> tuple[Any, ...]:
+        control, self.control = self.control, self.control | self._waits((op.flag,))
+        try:
+            return self._arms(op)
+        finally:
+            self.control = control
+
+    def _arms(self, op: CondOp) -> tuple[Any, ...]:
         if not self._is_unknown(self.environment[op.flag]):
             return self._enter(control_flow.chosen_region(op, self.environment), ())
         found = None if self.facts.profile is None else self.facts.profile.branches.get(op.id or "")

@@ -51,6 +51,10 @@ def cost_command(
         list[str] | None,
         typer.Option("-o", "--output", metavar="FILE|-", help="The file of each --format; - is standard output."),
     ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option("--rate-usd-per-hour", metavar="USD", help="The price of this machine, for local models."),
+    ] = None,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Exit with 4 where a figure is unpriced, unbounded, or not of --profile-use."),
@@ -62,6 +66,9 @@ def cost_command(
     is sent: lmc cost needs no key, no network and no weights of models. Prices are those of genai-prices, and of
     [tool.lmc.prices]. Without a profile of earlier runs, expected outputs are those of the program or half of
     max_tokens; with --profile-use they are measured ones.
+
+    Seconds of a local model are simulated with the constants that lmc calibrate has measured on this machine, and
+    --rate-usd-per-hour makes dollars of them; without a calibration there are none.
 
     With several models, the report has each, and compares them. Without a program, it has the entries of
     [[tool.lmc.cost]] in pyproject.toml: program, input, model (one or a list), profile.
@@ -95,6 +102,7 @@ def cost_command(
                 "order_sections": order_sections,
                 "disabled_passes": disabled_passes,
             },
+            driver.cost.rate_of(rate),
         )
     for form, path in pairs:
         write_artifact(driver.cost.FORMATS[form](report), path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,20 @@ from lmc.cost.caching import SharedPrefixes, rule_of
 from lmc.cost.equivalence import requests_key
 from lmc.cost.estimate import Estimate, Estimator
 from lmc.cost.prices import Price, PriceBook, Unpriced
+from lmc.cost.ranges import CostRange
 from lmc.cost.texts import CountingTokenizer, counting
-from lmc.cost.walk import WalkFacts, walk_row
+from lmc.cost.walk import RowRequests, WalkFacts, walk_row
 from lmc.driver.batch.lines import is_plain_file
 from lmc.driver.batch.rows import ArgumentReader, Signature
 from lmc.driver.commands.cli_options import GivenOptions, runner_for
+from lmc.driver.commands.local_seconds import LocalPrediction, predict_local
 from lmc.driver.compile.compile import Variants
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.programs import load_program, program_file
 from lmc.driver.runner import Runner
+from lmc.driver.targets.calibrations import Calibration, calibration_of
 from lmc.driver.targets.defaults import cost_entries, price_book, project_folder
 from lmc.driver.targets.hosted import is_unprobed
 from lmc.driver.targets.probes import known_probe
@@ -34,14 +38,26 @@ from lmc.frontend.program.function import JittedFunction
 from lmc.grammar.sharing import source_of
 from lmc.ir.core import Constraint
 from lmc.ir.engine.protocol import EngineInfo
-from lmc.ir.engine.target import Target
+from lmc.ir.engine.target import WITH_WEIGHTS, Target
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.report.cost.build import breaks_of, calls_of, failed_of, figures_of, price_of, saving_of
-from lmc.report.cost.model import CostReport, LongestChain, PassSaving, ProgramCost, RowsUsed, to_json
+from lmc.report.cost.model import (
+    CostFigures,
+    CostReport,
+    CountRange,
+    LocalRun,
+    LongestChain,
+    MoneyRange,
+    PassSaving,
+    ProgramCost,
+    RowsUsed,
+    rounded,
+    to_json,
+)
 from lmc.report.cost.table import table
 
-__all__ = ["FORMATS", "CostEntry", "entries_of_project", "named_models", "run", "weaknesses"]
+__all__ = ["FORMATS", "CostEntry", "entries_of_project", "named_models", "rate_of", "run", "weaknesses"]
 
 FORMATS = {"table": table, "json": to_json}
 """The formats of a report by name."""
@@ -75,22 +91,36 @@ def entries_of_project() -> list[CostEntry]:
     return [_entry(file, number, each) for number, each in enumerate(tables, start=1)]
 
 
-def run(entries: Sequence[CostEntry], given: GivenOptions) -> CostReport:
+def run(entries: Sequence[CostEntry], given: GivenOptions, usd_per_hour: Decimal | None = None) -> CostReport:
     """Estimate programs; ``given`` are options of the command line. Nothing is sent, and no model is loaded.
 
+    Seconds of local models come from their calibration on this machine; ``usd_per_hour`` converts them to dollars.
     Raises ``UsageError``, and ``InputError`` for a row that does not fit, a model that is not known, and a server that
     was not probed.
     """
     prices = _Prices()
     programs: dict[tuple[str, str], ProgramCost] = {}
     for entry in entries:
-        for program in _ProgramRows.of(entry, given).costs(entry.models, prices):
+        for program in _ProgramRows.of(entry, given).costs(entry.models, prices, usd_per_hour):
             if program.key in programs:
                 raise UsageError(
                     f"{program.program} is there twice for {program.model}", remedy="name it once, or another model"
                 )
             programs[program.key] = program
     return CostReport.of(list(programs.values()), lmc=__version__, prices=prices.version)
+
+
+def rate_of(text: str | None) -> Decimal | None:
+    """Return dollars per hour from a command line. Raises ``UsageError``."""
+    if text is None:
+        return None
+    try:
+        rate = Decimal(text)
+    except InvalidOperation:
+        rate = Decimal("nan")
+    if not (rate.is_finite() and 0 <= rate <= 10**6):
+        raise UsageError(f"--rate-usd-per-hour is {text!r}", remedy="give a number of dollars from 0 on")
+    return rate
 
 
 def named_models(entry: CostEntry, models: tuple[str | None, ...]) -> CostEntry:
@@ -176,7 +206,9 @@ class _ProgramRows:
         profile = entry.profile if entry.profile is not None else given.get("profile")
         return cls(entry, function, {**given, "profile": profile}, rows)
 
-    def costs(self, models: Sequence[str | None], prices: _Prices) -> Iterator[ProgramCost]:
+    def costs(
+        self, models: Sequence[str | None], prices: _Prices, usd_per_hour: Decimal | None
+    ) -> Iterator[ProgramCost]:
         """Yield the cost for each model."""
         digest = inputs_digest(self.rows)
         file = None if self.entry.data in (None, "-") else _shown_file(str(self.entry.data))
@@ -184,10 +216,20 @@ class _ProgramRows:
         for model in models:
             given = self.given if model is None else {**self.given, "target": model}
             runner = runner_for(self.function, given)
-            yield self._cost(_Estimation.of(self, runner.options, prices), used, prices)
+            yield self._cost(_Estimation.of(self, runner.options, prices), used, prices, usd_per_hour)
 
-    def _cost(self, estimation: _Estimation, rows: RowsUsed, prices: _Prices) -> ProgramCost:
+    def _cost(
+        self, estimation: _Estimation, rows: RowsUsed, prices: _Prices, usd_per_hour: Decimal | None
+    ) -> ProgramCost:
         found = estimation.estimate()
+        total, chain, local = figures_of(found.total), LongestChain(calls=found.critical_path), None
+        measured = calibration_of(estimation.target) if estimation.target.kind in WITH_WEIGHTS else None
+        if measured is not None:
+            prediction = estimation.predict(measured)
+            total = _timed(total, prediction, usd_per_hour)
+            chain = LongestChain(calls=chain.calls, seconds=CountRange.of(prediction.critical_path))
+            local = _local_run(measured, prediction, usd_per_hour)
+        is_rated = local is not None and usd_per_hour is not None
         options, price, target = estimation.options, estimation.price, estimation.target
         profile = options.pipeline.profile
         return ProgramCost(
@@ -198,11 +240,12 @@ class _ProgramRows:
             disabled_passes=tuple(sorted(set(options.pipeline.disabled_passes))),
             profile=None if profile is None else profile.digest,
             price=price_of(price, prices.date(price)) if isinstance(price, Price) else None,
-            unpriced=price.reason if isinstance(price, Unpriced) else None,
+            unpriced=price.reason if isinstance(price, Unpriced) and not is_rated else None,
+            local=local,
             tokens="exact" if target.capabilities.contexts == "tokens" else "estimated",
             calls=calls_of(found, _shown_file),
-            total=figures_of(found.total),
-            critical_path=LongestChain(calls=found.critical_path),
+            total=total,
+            critical_path=chain,
             breaks=breaks_of(found, _shown_file),
             failed=failed_of(found),
             savings=tuple(estimation.savings(found)),
@@ -238,15 +281,24 @@ class _Estimation:
 
     def estimate(self) -> Estimate:
         """Return the estimate, for rows in the order in which a run starts them."""
-        facts: dict[Plan, WalkFacts] = {}
         estimator = Estimator(self.price, SharedPrefixes(rule_of(self.target, _server_of(self.target)), self.tokenizer))
+        for number, compiled, row in self._walked():
+            estimator.add(compiled.plan.module, row, number)
+        return estimator.estimate()
+
+    def predict(self, measured: Calibration) -> LocalPrediction:
+        """Return the run of the rows on a calibrated local model."""
+        rows = [row for _, _, row in self._walked()]
+        return predict_local(rows, self.tokenizer.texts, self.target, measured.cost)
+
+    def _walked(self) -> Iterator[tuple[int, Compiled, RowRequests]]:
+        """Yield rows with their numbers, in the order in which a run starts them."""
+        facts: dict[Plan, WalkFacts] = {}
         for number in self._order():
             compiled, inputs = self.placed[number]
             if compiled.plan not in facts:
                 facts[compiled.plan] = self._facts(compiled)
-            row = walk_row(compiled.plan.module, inputs, facts[compiled.plan])
-            estimator.add(compiled.plan.module, row, number)
-        return estimator.estimate()
+            yield number, compiled, walk_row(compiled.plan.module, inputs, facts[compiled.plan])
 
     def savings(self, found: Estimate) -> Iterator[PassSaving]:
         """Yield the saving of each pass that changes what is sent."""
@@ -313,6 +365,36 @@ class _Estimation:
             reasoning_tokens=target.capabilities.reasoning_tokens,
             lengths=lengths,
         )
+
+
+def _timed(total: CostFigures, found: LocalPrediction, usd_per_hour: Decimal | None) -> CostFigures:
+    """Return figures with seconds, and with their dollars where an hour has a price."""
+    seconds = CountRange.of(found.seconds)
+    if usd_per_hour is None:
+        return total.model_copy(update={"seconds": seconds})
+    rate = usd_per_hour / 3600
+    usd = CostRange(
+        Decimal(str(seconds.least)) * rate,
+        Decimal(str(seconds.expected)) * rate,
+        None if seconds.most is None else Decimal(str(seconds.most)) * rate,
+    )
+    return total.model_copy(update={"seconds": seconds, "usd": MoneyRange.of(usd.map(_cents))})
+
+
+def _cents(usd: Decimal) -> Decimal:
+    """Return dollars with ten digits behind the point: a simulation knows no more."""
+    return round(usd, 10)
+
+
+def _local_run(measured: Calibration, found: LocalPrediction, usd_per_hour: Decimal | None) -> LocalRun:
+    return LocalRun(
+        machine=measured.machine,
+        constants=asdict(measured.cost),
+        error=rounded(measured.mean_error),
+        kv_peak=found.kv_peak,
+        hit_rate=rounded(found.hit_rate),
+        usd_per_hour=usd_per_hour,
+    )
 
 
 def _placed(runner: Runner, rows: Sequence[Mapping[str, Any]]) -> list[tuple[Compiled, Mapping[str, Any]]]:

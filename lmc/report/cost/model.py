@@ -165,6 +165,26 @@ class LongestChain(_Model):
     seconds: CountRange | None = None
 
 
+class LocalRun(_Model):
+    """The run of the rows on a local model, as it is simulated with constants measured on one machine.
+
+    Attributes:
+        machine: its processor and threads, or its GPU.
+        constants: seconds for a step, for a row … (``lmc calibrate``).
+        error: the mean relative error of single steps.
+        kv_peak: tokens of the KV pool that running requests hold at most, as expected.
+        hit_rate: the share of prompt tokens that is found in the pool, 0 … 1, as expected.
+        usd_per_hour: the price of the machine; None: not given.
+    """
+
+    machine: str
+    constants: dict[str, float]
+    error: Number
+    kv_peak: int
+    hit_rate: Number
+    usd_per_hour: Money | None = None
+
+
 class BreakFigures(_Model):
     """A graph break that rows come to so often (``runs``): no figure has what is behind it."""
 
@@ -226,6 +246,7 @@ class ProgramCost(_Model):
         disabled_passes: those that are left out.
         profile: the SHA-256 of the profile that expected figures come from.
         price: of each request; None: ``unpriced`` says why there is none.
+        local: the simulated run on a calibrated local model, which ``seconds`` are from; None: there is none.
         tokens: ``exact`` with the tokenizer of the model, else ``estimated`` from bytes and characters.
         calls: in the order in which rows come to them.
         total: the sum of the calls.
@@ -240,6 +261,7 @@ class ProgramCost(_Model):
     profile: str | None = None
     price: PriceUsed | None = None
     unpriced: str | None = None
+    local: LocalRun | None = None
     tokens: Literal["exact", "estimated"]
     calls: tuple[CallFigures, ...]
     total: CostFigures

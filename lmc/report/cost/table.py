@@ -118,7 +118,7 @@ def _lines(program: ProgramCost, mark: str) -> Iterator[Sequence[str]]:
     is_cached = program.total.cached.most != 0
     is_written = program.total.cache_written.most != 0
     reasons = program.total.reasoning.most != 0
-    is_timed = program.total.seconds is not None
+    is_timed = any(call.seconds is not None for call in program.calls)
     yield (
         "call",
         "line",
@@ -156,6 +156,9 @@ def _total(program: ProgramCost) -> str:
     if total.seconds is not None:
         parts.append(_seconds(total.seconds))
     hits = hit_rate(total)
+    if program.local is not None:
+        hits = f"hits {program.local.hit_rate:.0%}   KV pool peak {number(program.local.kv_peak)} tokens"
+        parts.append(f"machine {program.local.machine}, error of steps {program.local.error:.0%}")
     if hits is not None:
         parts.append(hits)
     return "   ".join(parts)

@@ -1,0 +1,199 @@
+"""Seconds, KV pool and cache hits of a batch on a local model before it runs, by the simulator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lmc.cache.batch_order.ranks import InstanceOrder, Layout
+from lmc.cache.node import Tokens
+from lmc.cache.simulation.layouts import roomy_block
+from lmc.cache.simulation.report import CostModel, Report, StepWork
+from lmc.cache.simulation.simulator import simulate
+from lmc.cache.trace import TraceRequest
+from lmc.cost.ranges import CostRange
+from lmc.cost.texts import PromptSpan, Texts
+from lmc.cost.walk import EstimatedRequest, RowRequests
+from lmc.ir.engine.target import Target
+
+BATCH = 256
+"""Requests that run at once: the default of engines and executors."""
+PREFILL_TOKENS = 512
+POOL_TOKENS = 1 << 20
+"""Tokens of a KV pool whose size is chosen by free memory, which only the engine knows: its limit."""
+MOST_ROWS = 512
+"""Rows that are simulated; seconds of more are in proportion."""
+_FIRST_TOKEN = -(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPrediction:
+    """The run of a batch on a local model.
+
+    Attributes:
+        seconds: of the batch, by the lengths of outputs; loading the model is not in it.
+        critical_path: of the longest chain of requests that wait for each other in a row, were it alone.
+        kv_peak: tokens of the KV pool that running requests hold at most, as expected.
+        hit_rate: the share of prompt tokens found in the cache, 0 … 1, as expected.
+        rows: those that were simulated.
+    """
+
+    seconds: CostRange[float]
+    critical_path: CostRange[float]
+    kv_peak: int
+    hit_rate: float
+    rows: int
+
+
+def predict_local(rows: Sequence[RowRequests], texts: Texts, target: Target, cost: CostModel) -> LocalPrediction:
+    """Predict a batch whose rows start in this order. ``texts`` are those of the walk that found the requests.
+
+    Three runs are simulated: with the fewest requests and tokens, with the expected ones, and with the most.
+    """
+    simulated = rows[:MOST_ROWS]
+    share = len(rows) / max(len(simulated), 1)
+    found = [
+        _simulated(_Scenario(texts, tokens, runs).requests(simulated), target, cost)
+        for tokens, runs in (
+            (lambda size: size.least, lambda runs: runs.least),
+            (lambda size: size.expected, lambda runs: runs.expected),
+        )
+    ]
+    is_bounded = all(
+        request.runs.most is not None and request.tokens.most is not None
+        for row in simulated
+        for request in row.requests
+    )
+    if is_bounded:
+        most = _Scenario(texts, lambda size: size.most or 0, lambda runs: runs.most or 0.0)
+        found.append(_simulated(most.requests(simulated), target, cost))
+    expected = found[1][0]
+    pages = expected.timeline.pages_in_use
+    return LocalPrediction(
+        seconds=_range([report.predicted_seconds * share for report, _ in found]),
+        critical_path=_range([path for _, path in found]),
+        kv_peak=int(pages.max()) if pages.size else 0,
+        hit_rate=expected.hit_rate,
+        rows=len(simulated),
+    )
+
+
+def _range(values: Sequence[float]) -> CostRange[float]:
+    """Return a range of simulated figures: a run with more tokens may by chance be served in a better order."""
+    least, expected, *most = values
+    least = min(least, expected)
+    return CostRange(least, expected, max(expected, *most) if most else None)
+
+
+def _simulated(requests: list[TraceRequest], target: Target, cost: CostModel) -> tuple[Report, float]:
+    """Serve requests as an engine of the target would; with the seconds of the critical path."""
+    prefill = target.prefill_tokens or PREFILL_TOKENS
+    longest = max((request.cached_length for request in requests), default=1)
+    pool = max(target.kv_tokens or POOL_TOKENS, longest)
+    instances = len({request.instance for request in requests})
+    all_fit = sum(request.cached_length for request in requests) <= pool
+    layout = Layout(InstanceOrder.GIVEN, roomy_block(instances, BATCH)) if all_fit else None
+    report = simulate(
+        requests, policy="lmc", kv_tokens=pool, batch=BATCH, prefill_tokens=prefill, layout=layout, cost=cost
+    )
+    return report, _critical_path(requests, report, cost, prefill)
+
+
+def _critical_path(requests: Sequence[TraceRequest], report: Report, cost: CostModel, prefill: int) -> float:
+    """Return the seconds of the longest chain: each request runs alone, and finds what it found in the batch."""
+    ends: dict[str | int, float] = {}
+    for request, served in zip(requests, report.served, strict=True):
+        start = max((ends[each] for each in request.after), default=0.0)
+        ends[request.id] = start + _alone(request, served.cached, cost, prefill)
+    return max(ends.values(), default=0.0)
+
+
+def _alone(request: TraceRequest, cached: int, cost: CostModel, prefill: int) -> float:
+    """Return the seconds of a request that runs alone, with so many tokens in the cache."""
+    length, seconds = request.tokens.size, 0.0
+    for start in range(cached, length, prefill):
+        end = min(start + prefill, length)
+        attended = (end - start) * (start + end + 1) // 2
+        seconds += cost.seconds(StepWork(end - start, end == length, attended, length))
+    steps = max(request.generated.size - 1, 0)
+    middle = length + steps / 2
+    return seconds + steps * cost.seconds(StepWork(1, 1, middle, middle))
+
+
+@dataclass
+class _Scenario:
+    """Requests with one length of each unknown part: of ``tokens``, made as often as ``runs`` says."""
+
+    texts: Texts
+    tokens: Callable[[PromptSpan | CostRange[int]], int]
+    runs: Callable[[CostRange[float]], float]
+    _next: int = _FIRST_TOKEN
+    _parts: dict[int, Tokens] = field(default_factory=dict[int, Tokens])
+    _left: dict[str, float] = field(default_factory=dict[str, float])
+
+    def requests(self, rows: Sequence[RowRequests]) -> list[TraceRequest]:
+        """Return the requests of rows, each row an instance."""
+        return [request for number, row in enumerate(rows) for request in self._of_row(number, row)]
+
+    def _of_row(self, instance: int, row: RowRequests) -> list[TraceRequest]:
+        made: list[TraceRequest] = []
+        stands: list[tuple[str, ...]] = []
+        for number, request in enumerate(row.requests):
+            after = tuple(dict.fromkeys(each for before in request.after for each in stands[before]))
+            last = after
+            for copy in range(self._count(request)):
+                name = f"{instance}/{number}/{copy}"
+                made.append(self._made(request, name, instance, last))
+                last = (name,)
+            stands.append(last)
+        return made
+
+    def _count(self, request: EstimatedRequest) -> int:
+        """Return how often a request is made here; what is left of a fraction counts for the next row."""
+        runs = self._left.get(request.op_id, 0.0) + self.runs(request.runs)
+        count = math.floor(runs + 1e-9)
+        self._left[request.op_id] = runs - count
+        return count
+
+    def _made(self, request: EstimatedRequest, name: str, instance: int, after: tuple[str, ...]) -> TraceRequest:
+        tokens = self._expanded(request.prompt)
+        size = self.tokens(request.output)
+        answer = self._expanded(request.answer)[:size]
+        generated = np.concatenate([answer, self._new(size - answer.size)])
+        known = next((at for at, token in enumerate(request.prompt) if token < 0), len(request.prompt))
+        return TraceRequest(
+            id=name,
+            tokens=tokens if tokens.size else self._new(1),
+            generated=generated,
+            after=after,
+            arrival=0.0,
+            instance=instance,
+            known=min(known, max(tokens.size, 1)),
+            expected=request.output.expected,
+            priority=0,
+            location=None,
+        )
+
+    def _expanded(self, ids: tuple[int, ...]) -> Tokens:
+        """Return token ids with those of unknown parts: numbers that occur nowhere else."""
+        if min(ids, default=0) >= 0:
+            return np.array(ids, np.int32)
+        parts: list[Tokens] = []
+        start = 0
+        for at, token in enumerate(ids):
+            if token < 0:
+                parts += [np.array(ids[start:at], np.int32), self._part(token)]
+                start = at + 1
+        return np.concatenate([*parts, np.array(ids[start:], np.int32)])
+
+    def _part(self, token: int) -> Tokens:
+        if token not in self._parts:
+            self._parts[token] = self._new(max(self.tokens(self.texts.span(token)), 0))
+        return self._parts[token]
+
+    def _new(self, count: int) -> Tokens:
+        self._next += count
+        return np.arange(self._next - count, self._next, dtype=np.int64).astype(np.int32)
