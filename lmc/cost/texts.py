@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+
+import numpy as np
 
 from lmc.cost.ranges import CostRange
 from lmc.ir.cached import cached_property
@@ -21,12 +23,16 @@ MARK = "\ud800"
 LONGEST_TOKEN = 128
 """Bytes of one token at most, where the tokenizer is not known: the longest ones are runs of spaces."""
 _MARKS = re.compile(f"{MARK}([0-9]+)\udfff")
+_KEPT = 1 << 22
+"""Characters of texts whose tokens are kept."""
 _NORMALIZED = 12
 """Bytes that a normalizer makes of one at most: U+FDFA has 3, and 33 once it is decomposed."""
 _ASCII, _TWO, _THREE, _FOUR = 0.25, 0.5, 0.8, 1.6
 """Tokens of a character by the length of its UTF-8: Latin text, Greek and Cyrillic, CJK, emoji."""
 _LENGTHS = ((_ASCII, range(0x80)), (_TWO, range(0xC2, 0xE0)), (_THREE, range(0xE0, 0xF0)), (_FOUR, range(0xF0, 0xF5)))
 _OTHERS = tuple((weight, bytes(set(range(256)) - set(kept))) for weight, kept in _LENGTHS)
+_BYTES = 256
+"""Token ids below it are bytes of text, others the marks of turns."""
 _TURN_MARKS = (0, 3, 16)
 """Tokens that a provider adds for each turn, beside its role and its text."""
 
@@ -59,6 +65,8 @@ class Texts:
         self._sizes: list[TextSize] = []
         self._spans: list[PromptSpan] = []
         self._ids: dict[str, int] = {}
+        self._encoded: dict[str, tuple[int, ...]] = {}
+        self._characters = 0
 
     def text(self, size: TextSize) -> str:
         """Return a new unknown text."""
@@ -106,6 +114,17 @@ class Texts:
         expected = len(ids) - len(spans) + sum(span.expected for span in spans)
         return self.text(TextSize(max(0, expected), None, None))
 
+    def encoded(self, text: str, encode: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
+        """Return the tokens of a known text: calls and rows share most of their texts, so the last ones are kept."""
+        found = self._encoded.get(text)
+        if found is None:
+            if self._characters > _KEPT:
+                self._encoded.clear()
+                self._characters = 0
+            found = self._encoded[text] = encode(text)
+            self._characters += len(text)
+        return found
+
     def end_row(self) -> None:
         """Forget which texts have an id: those of another row are other ones."""
         self._ids.clear()
@@ -119,7 +138,7 @@ class ModelCounting(Tokenizer):
 
     def encode(self, text: str) -> tuple[int, ...]:
         if MARK not in text:
-            return super().encode(text)
+            return self.texts.encoded(text, super().encode)
         stable = self.stable_prefix(text)
         return (*stable, self.texts.token(self._span(text, stable), text))
 
@@ -137,6 +156,8 @@ class ModelCounting(Tokenizer):
         return self._most_bytes or LONGEST_TOKEN
 
     def count(self, ids: tuple[int, ...]) -> CostRange[int]:
+        if min(ids, default=0) >= 0:
+            return CostRange.exactly(max(1, len(ids)))
         spans = [token_id for token_id in ids if token_id < 0]
         return self.texts.added(spans, CostRange.exactly(len(ids) - len(spans)))
 
@@ -196,9 +217,10 @@ class MessageCounting(MessageTokenizer):
         return LONGEST_TOKEN
 
     def count(self, ids: tuple[int, ...]) -> CostRange[int]:
-        spans = [token_id for token_id in ids if token_id < 0]
-        text = bytes(token_id for token_id in ids if 0 <= token_id < 256)
-        turns = sum(token_id >= 256 for token_id in ids) + 1
+        found = np.array(ids, np.int64)
+        spans: list[int] = found[found < 0].tolist()
+        text = found[(found >= 0) & (found < _BYTES)].astype(np.uint8).tobytes()
+        turns = len(ids) - len(spans) - len(text) + 1
         least, expected, most = (turns * tokens for tokens in _TURN_MARKS)
         tokens = sum(weight * len(text.translate(None, others)) for weight, others in _OTHERS)
         least, most = least - (-len(text) // LONGEST_TOKEN), most + len(text)

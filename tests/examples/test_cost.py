@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lmc.cost.caching import SharedPrefixes, rule_of
@@ -11,13 +13,18 @@ from lmc.cost.texts import counting
 from lmc.cost.walk import RowRequests, WalkFacts, walk_row
 from lmc.driver.options import Options
 from lmc.driver.runner import Runner
+from lmc.driver.targets.constraints import compiler
 from lmc.driver.targets.service import service
-from lmc.ir.engine.protocol import EngineInfo
+from lmc.ir.engine.protocol import EngineInfo, Generation, Handle, OnDelta, Request, Score, ScoreRequest
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.module import Module
 from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.ir.semantics.interpreter import interpret
 from lmc.ir.usage import Usage
 from tests.examples.cases import EXAMPLES
 
+CHANGING = ("dce", "canonicalize", "cse", "compile-constraints", "distribute-loops")
+"""Passes that may change what is sent."""
 TARGETS = {"toy": Options("toy"), "builtin": Options("builtin", kv_tokens=8_000, deterministic=True)}
 
 
@@ -45,3 +52,56 @@ def test_the_cost_of_an_example_lies_in_its_range(name: str, target_name: str) -
     assert usage.prompt_tokens in total.prompt
     assert usage.cached_tokens in total.cached
     assert usage.generated_tokens in total.output
+
+
+class _Recorder(ToyEngine):
+    """A toy that keeps its answers by op id and number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: dict[tuple[str, int], Generation | Score] = {}
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        handle = super().submit(request, on_delta)
+        if handle.future.exception() is None:
+            self.answers[request.op_id, request.number] = handle.future.result()
+        return handle
+
+    def score(self, request: ScoreRequest) -> Handle[Score]:
+        handle = super().score(request)
+        self.answers[request.op_id, request.number] = handle.future.result()
+        return handle
+
+    def answer(self, op_id: str, number: int) -> Generation | Score | None:
+        return self.answers.get((op_id, number))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_with_recorded_answers_the_estimate_without_a_pass_is_what_a_run_without_it_measures(name: str) -> None:
+    example = EXAMPLES[name]
+    tokenizer = counting(service().engines.tokenizer(Runner(example.program, TARGETS["toy"]).target()))
+    for disabled in (None, *CHANGING):
+        options = replace(TARGETS["toy"], disabled_passes=() if disabled is None else (disabled,))
+        ((compiled, values),) = Runner(example.program, options).place_all([((), example.rows[0])])
+        module = compiled.plan.module
+        inputs = {parameter.value.name: values[parameter.name] for parameter in compiled.plan.parameters}
+        engine = _Recorder()
+        constraints = compiled.constraints(compiler(compiled.cache, compiled.tokenizer))
+        outcome = interpret(module, inputs, engine, hosts=compiled.hosts, constraints=constraints)
+        info = EngineInfo("toy", 1 << 20, capabilities=compiled.target.capabilities)
+        facts = WalkFacts(tokenizer, info, constraints, recorded=engine.answer)
+        total = estimate_rows(
+            [(module, walk_row(module, inputs, facts))],
+            PriceBook().find(compiled.target),
+            SharedPrefixes(rule_of(compiled.target), tokenizer),
+        ).total
+        measured = {
+            "calls": outcome.usage.calls,
+            "prompt": outcome.usage.prompt_tokens,
+            "output": outcome.usage.generated_tokens,
+        }
+        for figure, value in measured.items():
+            found = getattr(total, figure)
+            assert value in found, (disabled, figure, value, found)
+            if not compiled.hosts:
+                assert found.is_exact, (disabled, figure, found)

@@ -58,7 +58,7 @@ def test_settings_are_taken(tmp_path: Path) -> None:
     assert settings
     for text in settings:
         (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
-        for name in tomllib.loads(text)["tool"]["lmc"]["targets"]:
+        for name in tomllib.loads(text)["tool"]["lmc"].get("targets", {}):
             assert resolve_target(Options(name), environment={}, folder=tmp_path).is_hosted
 
 

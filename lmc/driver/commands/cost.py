@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from lmc.backend.plan import Plan
 from lmc.backend.schedule.fingerprints import inputs_digest
 from lmc.backend.schedule.schedule import schedule_batch
 from lmc.cost.caching import SharedPrefixes, rule_of
@@ -36,10 +36,12 @@ from lmc.driver.targets.service import service
 from lmc.driver.version import __version__
 from lmc.frontend.program.function import JittedFunction
 from lmc.grammar.sharing import source_of
+from lmc.ir.cached import cached_property
 from lmc.ir.core import Constraint
 from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.engine.target import WITH_WEIGHTS, Target
 from lmc.ir.errors import InputError, LmcError
+from lmc.ir.module import Module
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.report.cost.build import breaks_of, calls_of, failed_of, figures_of, price_of, saving_of
 from lmc.report.cost.model import (
@@ -62,6 +64,8 @@ __all__ = ["FORMATS", "CostEntry", "entries_of_project", "named_models", "rate_o
 FORMATS = {"table": table, "json": to_json}
 """The formats of a report by name."""
 _UNLIMITED = 1 << 62
+_PLANNING = frozenset({"hoist-prefixes", "start-reads-early", "plan-fork-join", "kv-liveness"})
+"""Passes that decide when requests are sent and what stays in a cache, and change no request."""
 _ENTRY_KEYS = ("program", "input", "model", "profile")
 """The keys of ``[[tool.lmc.cost]]``."""
 
@@ -253,6 +257,22 @@ class _ProgramRows:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Variant:
+    """A compiled form of a program; ``module`` is what its plan runs."""
+
+    compiled: Compiled
+    module: Module
+
+    @cached_property
+    def key(self) -> Hashable:
+        """A value that is equal for modules with the same requests."""
+        return requests_key(self.module)
+
+
+_PlacedRow = tuple[_Variant, Mapping[str, Any]]
+
+
 @dataclass
 class _Estimation:
     """The estimate of rows for one target under one set of options. ``placed`` are rows with their modules."""
@@ -262,7 +282,7 @@ class _Estimation:
     target: Target
     tokenizer: CountingTokenizer
     price: Price | Unpriced
-    placed: list[tuple[Compiled, Mapping[str, Any]]]
+    placed: list[_PlacedRow]
 
     @classmethod
     def of(cls, rows: _ProgramRows, options: Options, prices: _Prices) -> _Estimation:
@@ -282,8 +302,8 @@ class _Estimation:
     def estimate(self) -> Estimate:
         """Return the estimate, for rows in the order in which a run starts them."""
         estimator = Estimator(self.price, SharedPrefixes(rule_of(self.target, _server_of(self.target)), self.tokenizer))
-        for number, compiled, row in self._walked():
-            estimator.add(compiled.plan.module, row, number)
+        for number, variant, row in self._walked():
+            estimator.add(variant.module, row, number)
         return estimator.estimate()
 
     def predict(self, measured: Calibration) -> LocalPrediction:
@@ -291,47 +311,55 @@ class _Estimation:
         rows = [row for _, _, row in self._walked()]
         return predict_local(rows, self.tokenizer.texts, self.target, measured.cost)
 
-    def _walked(self) -> Iterator[tuple[int, Compiled, RowRequests]]:
+    def _walked(self) -> Iterator[tuple[int, _Variant, RowRequests]]:
         """Yield rows with their numbers, in the order in which a run starts them."""
-        facts: dict[Plan, WalkFacts] = {}
+        facts: dict[int, WalkFacts] = {}
         for number in self._order():
-            compiled, inputs = self.placed[number]
-            if compiled.plan not in facts:
-                facts[compiled.plan] = self._facts(compiled)
-            yield number, compiled, walk_row(compiled.plan.module, inputs, facts[compiled.plan])
+            variant, inputs = self.placed[number]
+            if id(variant) not in facts:
+                facts[id(variant)] = self._facts(variant)
+            yield number, variant, walk_row(variant.module, inputs, facts[id(variant)])
 
     def savings(self, found: Estimate) -> Iterator[PassSaving]:
         """Yield the saving of each pass that changes what is sent."""
         pipeline = self.options.pipeline
         for name in dict.fromkeys(each.NAME for each in pipeline.passes.passes):
+            if name in _PLANNING:
+                continue
             disabled = (*pipeline.disabled_passes, name)
             options = replace(self.options, disabled_passes=disabled)
-            try:
-                placed = _placed(Runner(self.rows.function, options, self.rows.variants), self.rows.rows)
-            except LmcError:  # the program needs the pass on this target
-                placed = None
-            if placed is None or self._sends_the_same(placed):
+            runner = Runner(self.rows.function, options, self.rows.variants)
+            if self._sends_the_same(runner):
                 continue
+            placed = _placed(runner, self.rows.rows)
             without = replace(self, options=options, placed=placed)
             saving = saving_of(name, found, without.estimate())
             if any((saving.calls, saving.prompt, saving.cached, saving.output, saving.usd)):
                 yield saving
 
-    def _sends_the_same(self, placed: Sequence[tuple[Compiled, Mapping[str, Any]]]) -> bool:
-        pairs = {(id(one), id(other)): (one, other) for (one, _), (other, _) in zip(self.placed, placed, strict=True)}
-        return all(requests_key(one.plan.module) == requests_key(other.plan.module) for one, other in pairs.values())
+    def _sends_the_same(self, runner: Runner) -> bool:
+        """Return True if all variants make the same requests with the options of ``runner``, or can't be compiled."""
+        firsts: dict[int, int] = {}
+        for number, (variant, _) in enumerate(self.placed):
+            firsts.setdefault(id(variant), number)
+        try:
+            others = _placed(runner, [self.rows.rows[number] for number in firsts.values()])
+        except LmcError:  # the program needs the pass on this target
+            return True
+        pairs = zip(firsts.values(), others, strict=True)
+        return all(self.placed[number][0].key == other.key for number, (other, _) in pairs)
 
     def _order(self) -> Sequence[int]:
         """Return the rows in the order in which a run starts them: rows of a file side by side with similar ones."""
         numbers: dict[int, list[int]] = {}
-        for number, (compiled, _) in enumerate(self.placed):
-            numbers.setdefault(id(compiled), []).append(number)
+        for number, (variant, _) in enumerate(self.placed):
+            numbers.setdefault(id(variant), []).append(number)
         data = self.rows.entry.data
         if data is None or not is_plain_file(data):
             return range(len(self.placed))
         found: list[int] = []
         for members in numbers.values():
-            plan = self.placed[members[0]][0].plan
+            plan = self.placed[members[0]][0].compiled.plan
             inputs = [
                 {parameter.name: self.placed[each][1][parameter.value.name] for parameter in plan.parameters}
                 for each in members
@@ -340,8 +368,8 @@ class _Estimation:
             found += [members[index] for index in order]
         return found
 
-    def _facts(self, compiled: Compiled) -> WalkFacts:
-        target = self.target
+    def _facts(self, variant: _Variant) -> WalkFacts:
+        target, compiled = self.target, variant.compiled
         is_exact = target.capabilities.contexts == "tokens" and target.capabilities.structured == "exact"
         compiles = any(each.NAME == "compile-constraints" for each in self.options.pipeline.passes.passes)
         cache, tokenizer = compiled.cache, compiled.tokenizer
@@ -360,7 +388,7 @@ class _Estimation:
                 capabilities=target.capabilities,
                 fallbacks=tuple((each.spec, each.capabilities) for each in target.chain[1:]),
             ),
-            Constraints.of(compiled.plan.module.constraints, None),
+            Constraints.of(variant.module.constraints, None),
             profile=self.options.pipeline.profile,
             reasoning_tokens=target.capabilities.reasoning_tokens,
             lengths=lengths,
@@ -397,12 +425,17 @@ def _local_run(measured: Calibration, found: LocalPrediction, usd_per_hour: Deci
     )
 
 
-def _placed(runner: Runner, rows: Sequence[Mapping[str, Any]]) -> list[tuple[Compiled, Mapping[str, Any]]]:
-    """Return each row compiled, with its values by the names of the module's parameters."""
-    found: list[tuple[Compiled, Mapping[str, Any]]] = []
+def _placed(runner: Runner, rows: Sequence[Mapping[str, Any]]) -> list[_PlacedRow]:
+    """Return each row with the variant that runs it, and its values by the names of the module's parameters."""
+    found: list[_PlacedRow] = []
+    variants: dict[int, _Variant] = {}
     for compiled, values in runner.place_all(((), row) for row in rows):
-        inputs = {parameter.value.name: values[parameter.name] for parameter in compiled.plan.parameters}
-        found.append((compiled, inputs))
+        variant = variants.get(id(compiled))
+        if variant is None:
+            variant = variants[id(compiled)] = _Variant(compiled, compiled.plan.module)
+        found.append(
+            (variant, {parameter.value.name: values[parameter.name] for parameter in compiled.plan.parameters})
+        )
     return found
 
 
@@ -425,7 +458,7 @@ def _server_of(target: Target) -> str | None:
 
 def _shown_file(file: str) -> str:
     """Return a file by its path from the project's folder, else by its name: the same on every machine."""
-    path, folder = Path(file).resolve(), project_folder().resolve()
+    path, folder = Path(os.path.abspath(file)), project_folder()  # noqa: PTH100 - a link keeps its own name
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
 
 
