@@ -65,7 +65,7 @@ def test_settings_are_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_are_of_a_known_kind(page: Page) -> None:
     assert page.text.count("```") == 2 * len(page.blocks)
-    assert {block.language for block in page.blocks} <= {"bash", "lmir", "py", "python", "sh", "text", "toml"}
+    assert {block.language for block in page.blocks} <= {"bash", "lmir", "py", "python", "sh", "text", "toml", "yaml"}
     others = [
         line
         for block in page.blocks

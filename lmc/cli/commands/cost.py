@@ -12,6 +12,7 @@ from lmc.cli.commands.compile import Level
 from lmc.cli.options import DisabledPasses, OrderSections, ProfileUse, program_option
 from lmc.cli.output import MODELS, check_output, print_note, prints_to_stderr, target_spec, write_artifact
 
+OVER_LIMIT = 3
 NOT_WHOLE = 4
 
 
@@ -20,6 +21,9 @@ class CostFormat(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+    SARIF = "sarif"
 
 
 def cost_command(
@@ -43,6 +47,13 @@ def cost_command(
     level: Annotated[Level | None, program_option("level", "-O")] = None,
     order_sections: OrderSections = None,
     disabled_passes: DisabledPasses = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="FILE", help="Compare with this baseline.")
+    ] = None,
+    update: Annotated[
+        bool,
+        typer.Option("--update-baseline", help="Write the baseline: --baseline, else lmc-cost.json of the project."),
+    ] = False,
     forms: Annotated[
         list[CostFormat] | None,
         typer.Option("--format", help="The form of the report (table); may be repeated, each with its -o."),
@@ -76,8 +87,11 @@ def cost_command(
     What is not known is never 0: a price that is missing is unpriced, a figure without a bound is unbounded, and totals
     that leave out what is behind a graph break are "at least" so much. A token count with ~ is estimated.
 
+    --baseline compares with committed figures: a change of prices is shown apart from that of the programs. Limits are
+    those of [tool.lmc.budget], and for one program those of its entry in [[tool.lmc.cost]].
+
     Imports the file, which runs its top-level code; name only files that you trust. Calls neither the program nor its
-    tools. Exit codes: 1 a failure, 2 wrong usage, 4 with --strict.
+    tools. Exit codes: 1 a failure, 2 wrong usage, 3 a limit is not kept, 4 with --strict.
     """
     programs = [word for word in words or [] if not _is_assignment(word)]
     assignments = tuple(word for word in words or [] if _is_assignment(word))
@@ -95,7 +109,7 @@ def cost_command(
         for _, path in pairs:
             for entry in entries:
                 check_output(path, program=driver.program_file(entry.program), input=entry.data, profile=entry.profile)
-        report = driver.cost.run(
+        checked = driver.cost.run(
             entries,
             {
                 "level": None if level is None else f"O{level.value}",
@@ -103,12 +117,22 @@ def cost_command(
                 "disabled_passes": disabled_passes,
             },
             driver.cost.rate_of(rate),
+            baseline=None if update else baseline,
+            is_complete=not programs,
         )
+        if update:
+            stored = driver.cost.baseline_path(baseline)
+            write_artifact(driver.cost.updated_baseline(checked.report, stored, is_complete=not programs), stored)
     for form, path in pairs:
-        write_artifact(driver.cost.FORMATS[form](report), path)
+        write_artifact(driver.cost.FORMATS[form](checked), path)
+    failed = [] if update else checked.failed_limits
+    for line in failed:
+        print_note(f"limit: {line}")
+    if failed:
+        raise typer.Exit(OVER_LIMIT)
     if not strict:
         return
-    weak = driver.cost.weaknesses(report)
+    weak = driver.cost.weaknesses(checked.report)
     for line in weak:
         print_note(f"strict: {line}")
     if weak:

@@ -6,14 +6,16 @@ import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lmc.backend.schedule.fingerprints import inputs_digest
 from lmc.backend.schedule.schedule import schedule_batch
-from lmc.cost.caching import SharedPrefixes, rule_of
+from lmc.cost.caching import CacheRule, SharedPrefixes, rule_of
 from lmc.cost.equivalence import requests_key
 from lmc.cost.estimate import Estimate, Estimator
+from lmc.cost.hints import HintFinder
 from lmc.cost.prices import Price, PriceBook, Unpriced
 from lmc.cost.ranges import CostRange
 from lmc.cost.texts import CountingTokenizer, counting
@@ -21,6 +23,14 @@ from lmc.cost.walk import RowRequests, WalkFacts, walk_row
 from lmc.driver.batch.lines import is_plain_file
 from lmc.driver.batch.rows import ArgumentReader, Signature
 from lmc.driver.commands.cli_options import GivenOptions, runner_for
+from lmc.driver.commands.cost_checks import (
+    FORMATS,
+    CheckedReport,
+    baseline_path,
+    checked,
+    load_baseline,
+    updated_baseline,
+)
 from lmc.driver.commands.local_seconds import LocalPrediction, predict_local
 from lmc.driver.compile.compile import Variants
 from lmc.driver.compile.compiled import Compiled
@@ -30,7 +40,7 @@ from lmc.driver.programs import load_program, program_file
 from lmc.driver.runner import Runner
 from lmc.driver.targets.calibrations import Calibration, calibration_of
 from lmc.driver.targets.defaults import cost_entries, price_book, project_folder
-from lmc.driver.targets.hosted import is_unprobed
+from lmc.driver.targets.hosted import is_unprobed, model_file
 from lmc.driver.targets.probes import known_probe
 from lmc.driver.targets.service import service
 from lmc.driver.version import __version__
@@ -43,9 +53,11 @@ from lmc.ir.engine.target import WITH_WEIGHTS, Target
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.module import Module
 from lmc.ir.semantics.constraint_runtime import Constraints
-from lmc.report.cost.build import breaks_of, calls_of, failed_of, figures_of, price_of, saving_of
+from lmc.report.cost.build import breaks_of, calls_of, failed_of, figures_of, place_of, price_of, saving_of
+from lmc.report.cost.limits import COUNT_PRICES, LIMIT_KEYS, CostLimits
 from lmc.report.cost.model import (
     CostFigures,
+    CostHint,
     CostReport,
     CountRange,
     LocalRun,
@@ -55,18 +67,27 @@ from lmc.report.cost.model import (
     ProgramCost,
     RowsUsed,
     rounded,
-    to_json,
 )
-from lmc.report.cost.table import table
+from lmc.report.text import one_line, visible
 
-__all__ = ["FORMATS", "CostEntry", "entries_of_project", "named_models", "rate_of", "run", "weaknesses"]
+__all__ = [
+    "FORMATS",
+    "CostEntry",
+    "baseline_path",
+    "entries_of_project",
+    "named_models",
+    "rate_of",
+    "run",
+    "updated_baseline",
+    "weaknesses",
+]
 
-FORMATS = {"table": table, "json": to_json}
-"""The formats of a report by name."""
 _UNLIMITED = 1 << 62
 _PLANNING = frozenset({"hoist-prefixes", "start-reads-early", "plan-fork-join", "kv-liveness"})
 """Passes that decide when requests are sent and what stays in a cache, and change no request."""
-_ENTRY_KEYS = ("program", "input", "model", "profile")
+_MESSAGE = 500
+_PROGRAM_KEYS = ("program", "input", "model", "profile")
+_ENTRY_KEYS = (*_PROGRAM_KEYS, *LIMIT_KEYS, COUNT_PRICES)
 """The keys of ``[[tool.lmc.cost]]``."""
 
 
@@ -75,7 +96,7 @@ class CostEntry:
     """A program to estimate: on the rows of a file, or on one row of ``words`` (KEY=VALUE); for each of ``models``.
 
     ``program`` and the files are named as on a command line. A model that is None is that of the program or of the
-    ambient settings. ``profile`` is a file.
+    ambient settings. ``profile`` is a file. ``limits`` are those of the program, for each model.
     """
 
     program: str
@@ -83,6 +104,7 @@ class CostEntry:
     data: str | None = None
     models: tuple[str | None, ...] = (None,)
     profile: str | None = None
+    limits: CostLimits = field(default_factory=CostLimits)
 
 
 def entries_of_project() -> list[CostEntry]:
@@ -95,15 +117,26 @@ def entries_of_project() -> list[CostEntry]:
     return [_entry(file, number, each) for number, each in enumerate(tables, start=1)]
 
 
-def run(entries: Sequence[CostEntry], given: GivenOptions, usd_per_hour: Decimal | None = None) -> CostReport:
+def run(
+    entries: Sequence[CostEntry],
+    given: GivenOptions,
+    usd_per_hour: Decimal | None = None,
+    *,
+    baseline: str | None = None,
+    is_complete: bool = False,
+) -> CheckedReport:
     """Estimate programs; ``given`` are options of the command line. Nothing is sent, and no model is loaded.
 
     Seconds of local models come from their calibration on this machine; ``usd_per_hour`` converts them to dollars.
-    Raises ``UsageError``, and ``InputError`` for a row that does not fit, a model that is not known, and a server that
-    was not probed.
+    ``baseline`` is a file to compare with. ``is_complete``: the entries are all programs of the project.
+
+    Raises ``UsageError``, and ``InputError`` for a row that does not fit, a model that is not known, a server that
+    was not probed, and a baseline that is not valid or of other rows.
     """
+    stored = None if baseline is None else load_baseline(baseline)
     prices = _Prices()
     programs: dict[tuple[str, str], ProgramCost] = {}
+    limits: dict[tuple[str, str], CostLimits] = {}
     for entry in entries:
         for program in _ProgramRows.of(entry, given).costs(entry.models, prices, usd_per_hour):
             if program.key in programs:
@@ -111,7 +144,9 @@ def run(entries: Sequence[CostEntry], given: GivenOptions, usd_per_hour: Decimal
                     f"{program.program} is there twice for {program.model}", remedy="name it once, or another model"
                 )
             programs[program.key] = program
-    return CostReport.of(list(programs.values()), lmc=__version__, prices=prices.version)
+            limits[program.key] = entry.limits
+    report = CostReport.of(list(programs.values()), lmc=__version__, prices=prices.version)
+    return checked(report, stored, limits, is_complete=is_complete)
 
 
 def rate_of(text: str | None) -> Decimal | None:
@@ -182,6 +217,10 @@ class _Prices:
             raise found.error()
         return found
 
+    def other(self, target: Target) -> Price | Unpriced:
+        """Return the price of a model for a comparison."""
+        return (self._bundled or self._own).find(target)
+
     def date(self, price: Price) -> str | None:
         """Return the date of the bundled data where a price is from there, which notes that it is used."""
         if not price.source.startswith("genai-prices"):
@@ -225,7 +264,7 @@ class _ProgramRows:
     def _cost(
         self, estimation: _Estimation, rows: RowsUsed, prices: _Prices, usd_per_hour: Decimal | None
     ) -> ProgramCost:
-        found = estimation.estimate()
+        found = estimation.estimate(estimation.finder(prices))
         total, chain, local = figures_of(found.total), LongestChain(calls=found.critical_path), None
         measured = calibration_of(estimation.target) if estimation.target.kind in WITH_WEIGHTS else None
         if measured is not None:
@@ -253,6 +292,15 @@ class _ProgramRows:
             breaks=breaks_of(found, _shown_file),
             failed=failed_of(found),
             savings=tuple(estimation.savings(found)),
+            hints=tuple(
+                CostHint(
+                    code=hint.code,
+                    message=one_line(hint.message, _MESSAGE),
+                    place=place_of(hint.location, _shown_file),
+                    op=visible(hint.op_id),
+                )
+                for hint in found.hints
+            ),
             is_whole=found.is_whole,
         )
 
@@ -299,9 +347,19 @@ class _Estimation:
         price = prices.find(target)
         return cls(rows, options, target, tokenizer, price, _placed(runner, rows.rows))
 
-    def estimate(self) -> Estimate:
-        """Return the estimate, for rows in the order in which a run starts them."""
-        estimator = Estimator(self.price, SharedPrefixes(rule_of(self.target, _server_of(self.target)), self.tokenizer))
+    def finder(self, prices: _Prices) -> HintFinder:
+        """Return a finder of hints for the target."""
+        facts = WalkFacts(
+            self.tokenizer,
+            EngineInfo(self.target.spec, _UNLIMITED, capabilities=self.target.capabilities),
+            profile=self.options.pipeline.profile,
+        )
+        cheaper = partial(_priced_models, self.target, prices)
+        return HintFinder(facts, self._rule(), self.target.spec, self.price, cheaper)
+
+    def estimate(self, finder: HintFinder | None = None) -> Estimate:
+        """Return the estimate, for rows in the order in which a run starts them; with ``finder`` its hints."""
+        estimator = Estimator(self.price, SharedPrefixes(self._rule(), self.tokenizer), finder)
         for number, variant, row in self._walked():
             estimator.add(variant.module, row, number)
         return estimator.estimate()
@@ -319,6 +377,9 @@ class _Estimation:
             if id(variant) not in facts:
                 facts[id(variant)] = self._facts(variant)
             yield number, variant, walk_row(variant.module, inputs, facts[id(variant)])
+
+    def _rule(self) -> CacheRule:
+        return rule_of(self.target, _server_of(self.target))
 
     def savings(self, found: Estimate) -> Iterator[PassSaving]:
         """Yield the saving of each pass that changes what is sent."""
@@ -448,6 +509,17 @@ def _checked_rows(reader: ArgumentReader, data: str, fixed: Mapping[str, Any]) -
         yield row.arguments
 
 
+def _priced_models(target: Target, prices: _Prices) -> Iterator[tuple[str, Price]]:
+    """Yield the other models of a hosted target's provider that have a price."""
+    if target.remote is None or target.kind == "server":
+        return
+    for name in model_file(target.kind).names:
+        if name != target.path:
+            price = prices.other(replace(target, path=name))
+            if isinstance(price, Price):
+                yield f"{target.kind}:{name}", price
+
+
 def _server_of(target: Target) -> str | None:
     """Return the kind of a server, as it was declared or found by a probe."""
     if target.kind != "server" or target.remote is None or target.path is None:
@@ -479,4 +551,5 @@ def _entry(file: Path, number: int, table: Mapping[str, Any]) -> CostEntry:
         raise InputError(f"{where}: model is {models!r}", remedy='write model = "openai:MODEL", or a list of such')
     program, data, profile = (None if each is None else str(file.parent / each) for each in texts.values())
     assert program is not None
-    return CostEntry(program, (), data, tuple(names), profile)
+    limits = CostLimits.of({key: value for key, value in table.items() if key not in _PROGRAM_KEYS}, where)
+    return CostEntry(program, (), data, tuple(names), profile, limits)

@@ -37,7 +37,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _CACHE_SETTINGS = ("grammar_cache", "grammar_cache_mb")
 TARGETS_TABLE = "targets"
 COST_TABLE = "cost"
-SETTINGS = (*ENGINE_OPTIONS, *_CACHE_SETTINGS, TARGETS_TABLE, PRICES_TABLE, COST_TABLE)
+BUDGET_TABLE = "budget"
+SETTINGS = (*ENGINE_OPTIONS, *_CACHE_SETTINGS, TARGETS_TABLE, PRICES_TABLE, COST_TABLE, BUDGET_TABLE)
 """The keys of ``[tool.lmc]``."""
 
 
@@ -192,6 +193,15 @@ def cost_entries() -> tuple[Path, Sequence[Mapping[str, Any]]]:
     if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
         raise InputError(f"{file}: tool.lmc.cost holds no tables", remedy="write [[tool.lmc.cost]]")
     return file, tables
+
+
+def budget_table() -> tuple[Path, Mapping[str, Any]]:
+    """Return the nearest ``pyproject.toml`` and its table ``[tool.lmc.budget]``. Raises ``InputError``."""
+    place, settings = _project_settings(Path.cwd())
+    file, table = place / "pyproject.toml", settings.get(BUDGET_TABLE, {})
+    if not isinstance(table, dict):
+        raise InputError(f"{file}: tool.lmc.budget is no table", remedy="write [tool.lmc.budget]")
+    return file, table
 
 
 def project_folder() -> Path:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from lmc.report.cost.comparison import ComparedCall, ComparedProgram, ComparedReport, percent
+from lmc.report.cost.amounts import count, dollars, number, usd
+from lmc.report.cost.changes import arrow, causes, versus
+from lmc.report.cost.comparison import ComparedCall, ComparedReport
 from lmc.report.cost.limits import CheckedLimit
 from lmc.report.cost.model import CostReport, CountRange, MoneyRange, ProgramCost
-from lmc.report.cost.table import count, dollars, number, usd
 from lmc.report.forms.mermaid import escaped as label
 from lmc.report.text import one_line
 
@@ -108,7 +109,7 @@ def _total_change(compared: ComparedReport | None) -> str:
     if change is None:
         return ", change not known"
     was = [each.was.total.usd or Decimal(0) for each in compared.programs if each.was is not None]
-    return f" {_arrow(change.own + change.prices, sum(was, Decimal(0)))}"
+    return f" {arrow(change.own + change.prices, sum(was, Decimal(0)))}"
 
 
 def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[str]:
@@ -120,7 +121,7 @@ def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[s
             f"- {_text(program.program)} on {_text(program.model)}, {program.rows.count:,} rows: "
             f"{at_least}{usd(total.usd)}, {count(total.calls)} calls, critical path {program.critical_path.calls}"
         )
-        lines.append(line + ("" if compared is None else _causes(compared.find(program))))
+        lines.append(line + ("" if compared is None else f"; {causes(compared.find(program))}"))
     removed = () if compared is None else compared.removed
     lines += [f"- {_text(name)} on {_text(model)}: removed" for name, model in removed]
     yield "\n".join(lines[:_ROWS])
@@ -131,20 +132,6 @@ def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[s
     )
     if versions:
         yield f"Prices: {', '.join(map(_text, versions[:3]))}"
-
-
-def _causes(program: ComparedProgram) -> str:
-    """Return the change of a program by its causes."""
-    if program.was is None:
-        return "; not in the baseline"
-    change = program.change
-    if change is None:
-        return "; change not known: a price is missing now or in the baseline"
-    was = program.was.total.usd or Decimal(0)
-    own = [(change.calls, "calls"), (change.prompt, "prompts"), (change.hits, "cache hits"), (change.output, "outputs")]
-    named = [f"{name} {_signed(value)}" for value, name in (*own, (change.other, "other")) if _counts(value)]
-    text = f"; your change {_arrow(change.own, was)}" + (f" ({', '.join(named)})" if named else "")
-    return text + (f"; prices {_arrow(change.prices, was)}" if change.prices else "")
 
 
 def _limits(limits: Sequence[CheckedLimit]) -> Iterator[str]:
@@ -177,20 +164,8 @@ def _table(rows: Sequence[_Row], *, programs: bool, is_compared: bool) -> Iterat
             tokens = f"{number(row.prompt.expected)} / {number(row.cached.expected)}"
             cells += [count(row.calls), tokens, count(row.output), usd(row.money)]
         if is_compared:
-            cells.append(_versus(row.call))
+            cells.append("" if row.call is None else _text(versus(row.call)))
         yield f"| {' | '.join(cells)} |"
-
-
-def _versus(call: ComparedCall | None) -> str:
-    if call is None:
-        return ""
-    name = "" if call.kind in {"same", "changed"} else f"{call.kind} "
-    if call.kind == "renamed":
-        name = f"renamed from {_text(call.before or '')} "
-    if call.change is None:
-        return f"{name}not known"
-    was = (call.was.usd if call.was is not None else None) or Decimal(0)
-    return name + _arrow(call.change.own + call.change.prices, was)
 
 
 def _unknown(report: CostReport) -> Iterator[str]:
@@ -263,24 +238,6 @@ def _joined(parts: Sequence[str]) -> str:
         if part and len(text) + len(part) + 2 <= MOST_CHARACTERS:
             text += part + "\n\n"
     return text.rstrip("\n") + "\n"
-
-
-def _arrow(change: Decimal, before: Decimal) -> str:
-    if not _counts(change):
-        return "±0 %"
-    share = percent(change, before)
-    sign = "▼" if change < 0 else "▲"
-    shown = "" if share is None else f"{abs(share):.0f} % " if abs(share) >= 1 else f"{abs(share):.1g} % "
-    return f"{sign}{shown}({_signed(change)})"
-
-
-def _counts(dollars_: Decimal) -> bool:
-    """Return False for amounts that only come from the digits of other figures."""
-    return abs(dollars_) >= Decimal("1e-10")
-
-
-def _signed(change: Decimal) -> str:
-    return f"{'−' if change < 0 else '+'}{dollars(abs(change))}"
 
 
 def _text(text: str) -> str:

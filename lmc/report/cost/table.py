@@ -5,28 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
+from lmc.report.cost.amounts import UNPRICED, count, dollars, number, usd
+from lmc.report.cost.changes import causes, total_change, versus
+from lmc.report.cost.comparison import ComparedCall, ComparedProgram, ComparedReport
 from lmc.report.cost.model import (
     CallFigures,
     CostFigures,
     CostReport,
     CountRange,
-    MoneyRange,
     PassSaving,
     ProgramCost,
-    money_text,
 )
 
-UNPRICED = "unpriced"
-UNBOUNDED = "unbounded"
-_UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 _LEFT = 2
 """Columns that begin with text and are aligned to the left."""
 _GAP = "  "
 
 
-def table(report: CostReport) -> str:
-    """Return the report: a table for each program and model, and the models of a program side by side."""
-    parts = ["\n".join(_program(program)) for program in report.programs]
+def table(report: CostReport, compared: ComparedReport | None = None) -> str:
+    """Return the report: a table for each program and model, and the models of a program side by side.
+
+    With a baseline, calls and totals are beside it, and programs that the report lacks are listed.
+    """
+    parts = [
+        "\n".join(_program(program, None if compared is None else compared.find(program)))
+        for program in report.programs
+    ]
+    if compared is not None and compared.removed:
+        parts.append("\n".join(f"{name} on {model}: removed" for name, model in compared.removed))
     by_program: dict[str, list[ProgramCost]] = {}
     for program in report.programs:
         by_program.setdefault(program.program, []).append(program)
@@ -36,47 +42,6 @@ def table(report: CostReport) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def number(value: float) -> str:
-    """Return a number in at most about five characters: ``812``, ``9.1k``, ``41k``."""
-    for size, unit in _UNITS:
-        if value >= size:
-            scaled = value / size
-            return f"{scaled:.1f}{unit}" if scaled < 10 and round(scaled, 1) != int(scaled) else f"{scaled:.0f}{unit}"
-    return f"{value:.1f}" if value != int(value) else f"{int(value)}"
-
-
-def dollars(value: Decimal) -> str:
-    """Return an amount with at least two significant digits, and never as 0 where it is not."""
-    sign, size = ("−", -value) if value < 0 else ("", value)
-    if size >= 1 or not size:
-        return f"{sign}${size:,.2f}"
-    for digits in range(2, 5):
-        if size >= Decimal(10) ** (1 - digits):
-            return f"{sign}${size:.{digits}f}"
-    if size >= Decimal("0.0001"):
-        return f"{sign}${size:.4f}"
-    return f"{sign}${money_text(Decimal(f'{size:.1e}'))}"
-
-
-def usd(money: MoneyRange | None) -> str:
-    """Return the expected dollars with their bound: ``$0.021 (max $0.024)``."""
-    if money is None:
-        return UNPRICED
-    expected = dollars(money.expected)
-    if money.most is None:
-        return f"{expected} ({UNBOUNDED})"
-    return expected if money.most == money.expected else f"{expected} (max {dollars(money.most)})"
-
-
-def count(found: CountRange) -> str:
-    """Return an expected number with its bound: ``19–32``."""
-    expected = number(found.expected)
-    if found.most is None:
-        return f"{expected}–{UNBOUNDED}"
-    most = number(found.most)
-    return expected if expected == most else f"{expected}–{most}"
-
-
 def hit_rate(figures: CostFigures) -> str | None:
     """Return the share of prompt tokens that caches are expected to have; None where nothing is cached."""
     if figures.cached.most == 0 or not figures.prompt.expected:
@@ -84,14 +49,16 @@ def hit_rate(figures: CostFigures) -> str | None:
     return f"hits {figures.cached.expected / figures.prompt.expected:.0%} expected"
 
 
-def _program(program: ProgramCost) -> Iterator[str]:
+def _program(program: ProgramCost, compared: ComparedProgram | None) -> Iterator[str]:
     mark = "~" if program.tokens == "estimated" else ""
     rows = f"{program.rows.count:,} row{'' if program.rows.count == 1 else 's'}"
     of = f" of {program.rows.file}" if program.rows.file else ""
     passes = "".join(f", without {name}" for name in program.disabled_passes)
     yield f"{program.program} on {program.model}, -{program.level}{passes}, {rows}{of}"
-    yield from _aligned(list(_lines(program, mark)))
-    yield _total(program)
+    yield from _aligned(list(_lines(program, mark, compared)))
+    yield _total(program) + ("" if compared is None else f"   {total_change(compared)}")
+    if compared is not None:
+        yield f"vs base: {causes(compared)}"
     for each in program.breaks:
         place = f"{each.place}" if each.place else "a graph break"
         yield f"unknown after {place}: {each.cause} (runs {count(each.runs)})"
@@ -114,7 +81,7 @@ def _program(program: ProgramCost) -> Iterator[str]:
         yield f"{hint.code}{place}  {hint.message}"
 
 
-def _lines(program: ProgramCost, mark: str) -> Iterator[Sequence[str]]:
+def _lines(program: ProgramCost, mark: str, compared: ComparedProgram | None) -> Iterator[Sequence[str]]:
     is_cached = program.total.cached.most != 0
     is_written = program.total.cache_written.most != 0
     reasons = program.total.reasoning.most != 0
@@ -129,7 +96,9 @@ def _lines(program: ProgramCost, mark: str) -> Iterator[Sequence[str]]:
         *(["reasoning"] if reasons else []),
         *(["$ expected (max)"] if program.price is not None else []),
         *(["seconds"] if is_timed else []),
+        *(["vs base"] if compared is not None else []),
     )
+    beside: dict[str, ComparedCall] = {} if compared is None else {each.op: each for each in compared.calls}
     for call in program.calls:
         cached = f" / {mark}{number(call.cached.expected)}" if is_cached else ""
         yield (
@@ -142,7 +111,12 @@ def _lines(program: ProgramCost, mark: str) -> Iterator[Sequence[str]]:
             *([f"{mark}{count(call.reasoning)}"] if reasons else []),
             *([usd(call.usd)] if program.price is not None else []),
             *([_seconds(call.seconds)] if is_timed else []),
+            *([versus(beside[call.op])] if compared is not None else []),
         )
+    width = sum((is_written, reasons, program.price is not None, is_timed)) + 3
+    for each in beside.values():
+        if each.now is None:
+            yield each.op, "", *[""] * width, versus(each)
 
 
 def _total(program: ProgramCost) -> str:

@@ -1,0 +1,63 @@
+"""Changes against a baseline as short texts."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from lmc.report.cost.amounts import dollars
+from lmc.report.cost.comparison import ComparedCall, ComparedProgram, percent
+
+_SMALLEST = Decimal("1e-10")
+"""Dollars: smaller ones come from the digits of other figures."""
+
+
+def arrow(change: Decimal, before: Decimal) -> str:
+    """Return a change as a share of what was there before, and in dollars: ``▼58 % (−$0.049)``."""
+    if abs(change) < _SMALLEST:
+        return "±0 %"
+    share = percent(change, before)
+    shown = "" if share is None else f"{abs(share):.0f} % " if abs(share) >= 1 else f"{abs(share):.1g} % "
+    return f"{'▼' if change < 0 else '▲'}{shown}({_signed(change)})"
+
+
+def versus(call: ComparedCall) -> str:
+    """Return the change of a call."""
+    name = "" if call.kind in {"same", "changed"} else f"{call.kind} "
+    if call.kind == "renamed":
+        name = f"renamed from {call.before} "
+    if call.change is None:
+        return f"{name}not known"
+    was = (call.was.usd if call.was is not None else None) or Decimal(0)
+    return name + arrow(call.change.own + call.change.prices, was)
+
+
+def total_change(program: ComparedProgram) -> str:
+    """Return the change of a program."""
+    if program.was is None:
+        return "new"
+    change = program.change
+    return "not known" if change is None else arrow(change.own + change.prices, program.was.total.usd or Decimal(0))
+
+
+def causes(program: ComparedProgram) -> str:
+    """Return the change of a program by its causes: the programs, and apart from them the prices."""
+    if program.was is None:
+        return "not in the baseline"
+    change = program.change
+    if change is None:
+        return "change not known: a price is missing now or in the baseline"
+    was = program.was.total.usd or Decimal(0)
+    parts = [
+        (change.calls, "calls"),
+        (change.prompt, "prompts"),
+        (change.hits, "cache hits"),
+        (change.output, "outputs"),
+        (change.other, "other"),
+    ]
+    named = [f"{name} {_signed(value)}" for value, name in parts if abs(value) >= _SMALLEST]
+    text = f"your change {arrow(change.own, was)}" + (f" ({', '.join(named)})" if named else "")
+    return text + (f"; prices {arrow(change.prices, was)}" if abs(change.prices) >= _SMALLEST else "")
+
+
+def _signed(change: Decimal) -> str:
+    return f"{'−' if change < 0 else '+'}{dollars(abs(change))}"
