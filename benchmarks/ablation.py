@@ -260,7 +260,8 @@ def llama_cpp(program: str) -> Generator[Place]:
                 body = {"model": models[0]["id"], "prompt": " about", "max_tokens": 1}
                 httpx2.post(f"{url}/v1/completions", json=body, timeout=60).raise_for_status()
 
-            yield Place(lmc.remote(f"server:{url}", capabilities=CAPABILITIES), computed, forget)
+            target = lmc.remote(f"server:{url}", api="completions", capabilities={**CAPABILITIES, "contexts": "text"})
+            yield Place(target, computed, forget)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
 
