@@ -11,7 +11,7 @@ import importlib.metadata
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import ROUND_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +145,7 @@ class PriceBook:
     """The prices of all models: those of the user, then those of ``genai-prices``.
 
     ``own`` are the tables ``[tool.lmc.prices.NAME]``, of ``file``. ``when`` decides where a price has changed;
-    None: the time of the look-up. A report that has to be the same on every day passes ``bundled_date()``.
+    None: the time of the look-up. A report that changes only where a price does passes ``price_date``.
     Raises ``InputError`` for tables that are not right.
     """
 
@@ -181,8 +181,11 @@ class PriceBook:
         """The version of ``genai-prices``."""
         return importlib.metadata.version("genai-prices")
 
-    def bundled_date(self) -> datetime:
-        """Return the date of the latest price of ``genai-prices``."""
+    def price_date(self, today: date) -> datetime:
+        """Return when the latest price of ``genai-prices`` that is in force on the day ``today`` began.
+
+        Prices that are announced for later days are in the data, too.
+        """
         starts = [
             start
             for provider in self._data.providers
@@ -190,7 +193,7 @@ class PriceBook:
             for each in (info.prices if isinstance(info.prices, list) else ())
             if (start := getattr(each.constraint, "start_date", None)) is not None
         ]
-        latest = max(starts)
+        latest = max(start for start in starts if start <= today)
         return datetime(latest.year, latest.month, latest.day, tzinfo=UTC)
 
     @cached_property

@@ -2,7 +2,7 @@ import decimal
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -228,8 +228,13 @@ def test_prices_of_the_project_are_read(tmp_path: Path, monkeypatch: pytest.Monk
     assert resolve_target(Options(), environment={}) == Target("builtin")
 
 
-def test_the_date_of_the_data_is_that_of_its_latest_price():
-    assert datetime(2026, 1, 1, tzinfo=UTC) < BOOK.bundled_date()
+@given(st.dates(date(2026, 1, 1), date(2030, 1, 1)))
+def test_prices_of_later_days_are_not_in_force(today: date):
+    """The data has prices that were announced for days to come."""
+    found = BOOK.price_date(today)
+    assert datetime(2025, 1, 1, tzinfo=UTC) < found
+    assert found.date() <= today
+    assert BOOK.price_date(found.date()) == found
 
 
 def test_all_models_have_prices_or_a_reason():

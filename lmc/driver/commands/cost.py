@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
@@ -194,12 +195,16 @@ def weaknesses(report: CostReport) -> list[str]:
 
 
 class _Prices:
-    """The prices of a report: of the day of the bundled data, so that equal inputs give equal reports."""
+    """The prices of a report: those that are in force today. A report changes where one of them does."""
 
     def __init__(self) -> None:
         self._own = price_book()
         self._bundled: PriceBook | None = None
         self._used = False
+
+    @cached_property
+    def _price_date(self) -> datetime:
+        return self._own.price_date(datetime.now(UTC).date())
 
     @property
     def version(self) -> str | None:
@@ -211,7 +216,7 @@ class _Prices:
         if target.remote is None:
             return self._own.find(target)
         if self._bundled is None:
-            self._bundled = price_book(self._own.bundled_date())
+            self._bundled = price_book(self._price_date)
         found = self._bundled.find(target)
         if isinstance(found, Unpriced) and found.is_unknown:
             raise found.error()
@@ -222,11 +227,11 @@ class _Prices:
         return (self._bundled or self._own).find(target)
 
     def date(self, price: Price) -> str | None:
-        """Return the date of the bundled data where a price is from there, which notes that it is used."""
+        """Return when the latest bundled price began, where a price is from there; it notes that they are used."""
         if not price.source.startswith("genai-prices"):
             return None
         self._used = True
-        return self._own.bundled_date().date().isoformat()
+        return self._price_date.date().isoformat()
 
 
 @dataclass(frozen=True)
