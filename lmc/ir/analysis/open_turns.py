@@ -1,30 +1,64 @@
-"""The turn in which each context of a module ends."""
+"""The turn in which each context of a module ends, and the messages before it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.dialects.core_ops import BeginOp, ContextOp, EndOp, ExtendOp, GenOp, SelectOp
 from lmc.ir.dialects.regions import RegionOp
 from lmc.ir.dialects.section_ops import SectionsOp
+from lmc.ir.errors import Location
 from lmc.ir.types import holds_context
+
+Oddity = Literal["empty", "late system", "system behind an answer", "tool"]
+"""Messages that some providers refuse: one without text; one of the system that is not at the beginning, or not behind
+the user either; one of a tool, which no call of the model asked for."""
+
+
+class Conversation(NamedTuple):
+    """The closed messages of a context: facts that providers have rules about.
+
+    ``first`` is the role of the first message that is not the system's, ``last`` that of the last message. ``oddities``
+    have the line of the first message of each kind.
+    """
+
+    first: str | None = None
+    last: str | None = None
+    oddities: tuple[tuple[Oddity, Location | None], ...] = ()
+
+    def followed_by(self, role: str, location: Location | None, *, is_empty: bool) -> Conversation:
+        """Return the conversation with one more message."""
+        found: list[Oddity] = ["empty"] if is_empty else []
+        if role == "tool":
+            found.append("tool")
+        if role == "system" and self.first is not None:
+            found.append("late system")
+            if self.last != "user":
+                found.append("system behind an answer")
+        known = dict(self.oddities)
+        added: list[tuple[Oddity, Location | None]] = [(oddity, location) for oddity in found if oddity not in known]
+        first = self.first if self.first is not None or role == "system" else role
+        return Conversation(first, role, tuple(sorted((*self.oddities, *added), key=lambda each: each[0])))
 
 
 class OpenTurn(NamedTuple):
-    """The end of a context, where a generation begins. ``role`` is that of the open turn (None: none is open)."""
+    """The end of a context, where a generation begins. ``role`` is that of the open turn (None: none is open).
+
+    ``before`` are the messages before it.
+    """
 
     is_chat: bool
     role: str | None = None
     is_filled: bool = False
     ends_blank: bool = False
+    before: Conversation = Conversation()
 
 
 Turns = Mapping[Value, frozenset[OpenTurn]]
 _START = OpenTurn(is_chat=False)
-_CLOSED = OpenTurn(is_chat=True)
 
 
 def open_turns(block: Block) -> Turns:
@@ -78,17 +112,27 @@ def _touched(op: Op) -> Iterable[Value]:
 def _after(op: Op, turn: OpenTurn) -> OpenTurn:
     if isinstance(op, ExtendOp | SectionsOp):
         last = op.text[-1] if op.text else ""
-        ends_blank = isinstance(last, str) and last[-1:].isspace()
-        return _CLOSED if op.role is not None else _filled(turn, ends_blank=ends_blank) if op.text else turn
+        if op.role is None:
+            ends_blank = isinstance(last, str) and last[-1:].isspace()
+            return _filled(turn, ends_blank=ends_blank) if op.text else turn
+        is_empty = isinstance(op, ExtendOp) and not any(op.text)
+        return OpenTurn(is_chat=True, before=_closed(turn, op).followed_by(op.role, op.location, is_empty=is_empty))
     if isinstance(op, BeginOp):
-        return OpenTurn(is_chat=True, role=op.role)
+        return OpenTurn(is_chat=True, role=op.role, before=_closed(turn, op))
     if isinstance(op, EndOp):
-        return _CLOSED if turn.is_chat else turn
+        return OpenTurn(is_chat=True, before=_closed(turn, op)) if turn.is_chat else turn
     if isinstance(op, GenOp | SelectOp):
         return _filled(turn)
     return turn
 
 
+def _closed(turn: OpenTurn, op: Op) -> Conversation:
+    """Return the messages of a context whose open turn, if any, ``op`` closes."""
+    if turn.role is None:
+        return turn.before
+    return turn.before.followed_by(turn.role, op.location, is_empty=not turn.is_filled)
+
+
 def _filled(turn: OpenTurn, *, ends_blank: bool = False) -> OpenTurn:
     role = (turn.role or "assistant") if turn.is_chat else None
-    return OpenTurn(turn.is_chat, role, is_filled=True, ends_blank=ends_blank)
+    return OpenTurn(turn.is_chat, role, is_filled=True, ends_blank=ends_blank, before=turn.before)

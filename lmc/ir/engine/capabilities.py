@@ -11,6 +11,13 @@ closed, and a message of the user asks the model to go on."""
 Structured = Literal["exact", "schema", "none"]
 """Constraints of outputs: as in lmc, by the provider's own JSON schemas, or not at all."""
 
+Roles = Literal["any", "chat", "merged"]
+"""Messages that a target takes. ``any``: those that the chat template of a server takes. ``chat``: those of system,
+user and assistant, in any order. ``merged``: messages of one role behind each other become one turn, the user begins,
+none is empty, and a message of the assistant at the end would be continued."""
+SystemMessages = Literal["anywhere", "behind the user", "first"]
+"""The places of messages of the system: beside those at the beginning, anywhere, behind a message of the user, or
+none."""
 Priority = Literal["none", "header", "rising", "falling"]
 """A server takes the priority of a request not at all; in ``X-Lmc-Priority``; as a number ``priority``, where
 higher ones, or lower ones, go first."""
@@ -36,6 +43,8 @@ class Capabilities:
 
     Attributes:
         contexts: ``tokens`` of the model; ``messages``, whose tokens are not known; or ``text``.
+        roles: the messages that it takes.
+        system: the places of messages of the system.
         continuation: whether a turn of the assistant may hold a second generation, or text before the first.
         stops: the most stop strings that the target itself honours. lmc reads the stream and cuts it for others.
         blank_stops: whether a stop may be white space alone.
@@ -57,6 +66,8 @@ class Capabilities:
     """
 
     contexts: Literal["tokens", "messages", "text"] = "tokens"
+    roles: Roles = "any"
+    system: SystemMessages = "anywhere"
     continuation: Continuation = "exact"
     stops: int = 64
     blank_stops: bool = True

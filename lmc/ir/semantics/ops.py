@@ -37,7 +37,7 @@ from lmc.ir.errors import LmcError, PlanMismatchError
 from lmc.ir.ids import fill_holes
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.context import Context
-from lmc.ir.semantics.requirements import check_op
+from lmc.ir.semantics.requirements import check_request
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.tokens.tokens import token_texts
 
@@ -99,7 +99,7 @@ def generation_requests(
     Raises ``ConstraintError`` where the op's constraint can't be compiled, ``ContextLengthError`` for a prompt that is
     much longer than the context, ``LoweringError`` for what the engine can't do.
     """
-    check_op(op, context.open_turn, info.served)
+    check_request(op, context, info)
     context.check_fits(info.context_length)
     count = op.n if isinstance(op, SampleOp) else 1
     constraint = constraints.find(op)

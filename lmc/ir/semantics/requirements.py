@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from lmc.ir.analysis.open_turns import OpenTurn
+from lmc.ir.analysis.open_turns import Oddity, OpenTurn
 from lmc.ir.dialects.model_ops import DEFAULT_METHOD, SamplingOp, SelectOp
 from lmc.ir.engine.capabilities import OWN, PARAMETERS, Capabilities
-from lmc.ir.engine.protocol import SamplingParams
-from lmc.ir.errors import LmcError, LoweringError
+from lmc.ir.engine.protocol import EngineInfo, SamplingParams
+from lmc.ir.errors import LmcError, Location, LoweringError
+from lmc.ir.semantics.context import Context
 from lmc.ir.wording import with_article
 
 _DEFAULTS = SamplingParams()
@@ -40,6 +41,12 @@ def check_op(op: SamplingOp | SelectOp, turn: OpenTurn, served: Sequence[tuple[s
             _check_parameters(op, capabilities, target)
         if not (isinstance(op, SelectOp) and compares):
             _check_turn(op, turn, capabilities, target)
+
+
+def check_request(op: SamplingOp | SelectOp, context: Context, info: EngineInfo) -> None:
+    """Raise ``LoweringError`` where the engine can't do what ``op`` asks for behind ``context``."""
+    if any(capabilities != OWN for _, capabilities in info.served):
+        check_op(op, context.open_turn, info.served)
 
 
 def _check_select(op: SelectOp, capabilities: Capabilities, target: str, *, compares: bool) -> None:
@@ -109,6 +116,7 @@ def _check_turn(op: SamplingOp | SelectOp, turn: OpenTurn, capabilities: Capabil
     if turn.role not in (None, "assistant"):
         role = with_article(f"{turn.role} message")
         raise _lacking(op, f"writes {role}, and {target} writes as the assistant alone", "generate after the message")
+    _check_messages(op, turn, capabilities, target)
     if not turn.is_filled or capabilities.continuation in ("exact", "turns"):
         return
     if capabilities.continuation == "none":
@@ -124,6 +132,55 @@ def _check_turn(op: SamplingOp | SelectOp, turn: OpenTurn, capabilities: Capabil
             f"continues a turn that ends in white space, which {target} refuses",
             "put the white space behind the generation",
         )
+
+
+def _check_messages(op: SamplingOp | SelectOp, turn: OpenTurn, capabilities: Capabilities, target: str) -> None:
+    """Raise ``LoweringError`` for messages before ``op`` that the provider would refuse, or read as something else."""
+    if capabilities.roles == "any":
+        return
+    before, oddities = turn.before, dict(turn.before.oddities)
+    if "tool" in oddities:
+        raise _refused(
+            op,
+            oddities["tool"],
+            f"is behind a message of a tool, which {target} takes only for calls that its own API made",
+            'give the result in a message of the user (role="user" in lmc.library)',
+        )
+    if before.last is None and not turn.is_filled:
+        raise _lacking(op, f"has no message before it, which {target} needs", "begin with s += lmc.user(…)")
+    late: Mapping[str, Oddity] = {"first": "late system", "behind the user": "system behind an answer"}
+    oddity = late.get(capabilities.system)
+    if oddity in oddities:
+        places = "at the beginning" if capabilities.system == "first" else "at the beginning or behind one of the user"
+        raise _refused(
+            op,
+            oddities[oddity],
+            f"is behind a message of the system which is elsewhere than {target} takes it: {places}",
+            "move it to the beginning, or make it a message of the user",
+        )
+    if capabilities.roles != "merged":
+        return
+    if "empty" in oddities:
+        raise _refused(
+            op,
+            oddities["empty"],
+            f"is behind an empty message, which {target} refuses",
+            "leave it out, or write something into it",
+        )
+    if before.first is None or before.first == "assistant":
+        what = "only messages of the system" if before.first is None else "a message of the assistant first"
+        raise _lacking(op, f"has {what} before it, and {target} begins with the user", "begin with s += lmc.user(…)")
+    if before.last == "assistant" and not turn.is_filled:
+        raise _lacking(
+            op,
+            f"follows a message of the assistant, which {target} would continue or refuse",
+            "put a message of the user between them",
+        )
+
+
+def _refused(op: SamplingOp | SelectOp, message: Location | None, cause: str, remedy: str) -> LmcError:
+    place = "" if message is None else f" ({message})"
+    return _lacking(op, f"{cause}{place}", remedy)
 
 
 def _lacking(op: SamplingOp | SelectOp, cause: str, remedy: str) -> LmcError:

@@ -14,7 +14,7 @@ from lmc.ir.dialects.model_ops import DEFAULT_METHOD
 from lmc.ir.engine.protocol import EngineInfo, Score, ScoreRequest
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.context import Context
-from lmc.ir.semantics.requirements import check_op, written_tokens
+from lmc.ir.semantics.requirements import check_request, written_tokens
 from lmc.ir.tokens.tokens import token_texts
 
 
@@ -35,7 +35,7 @@ def requests_of(
     ``op_id`` is the op's ``runtime_id``, ``info`` the engine's. Raises ``ContextLengthError`` for a prompt that is much
     longer than the context, ``LoweringError`` for what the engine can't do.
     """
-    check_op(op, context.open_turn, info.served)
+    check_request(op, context, info)
     context.check_fits(info.context_length)
     prompt, continuations = context.choices(choices)
     requests = [ScoreRequest(prompt, continuations, op_id=op_id, instance=instance)]

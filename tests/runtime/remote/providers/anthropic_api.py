@@ -186,6 +186,11 @@ def _turns(body: Mapping[str, Any], model: HostedModel) -> tuple[tuple[Turn, ...
         raise refused("messages: at least one message is required")
     for number, message in enumerate(messages):
         _check_message(number, message, model, number == len(messages) - 1)
+        if message["role"] == "system" and (not number or messages[number - 1]["role"] not in ("user", "system")):
+            raise refused(f"messages.{number}: a system message must immediately follow a user turn")
+    system = body.get("system")
+    if isinstance(system, list) and not all(block["text"] for block in system):
+        raise refused("system: text content blocks must be non-empty")
     if messages[0]["role"] == "assistant":
         raise refused('messages: first message must use the "user" role')
     last = messages[-1]

@@ -106,6 +106,12 @@ class ChatApi:
                 "messages",
                 "empty_array",
             )
+        if any(each["role"] == "tool" for each in messages):  # the simulator's clients offer no tools
+            raise refused(
+                "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+                "'tool_calls'.",
+                "messages",
+            )
         turns = tuple(Turn(each["role"], text_of(each["content"], ("text", "refusal"))) for each in messages)
         _check_sampling(body, model)
         if body.get("stream_options") and not body.get("stream"):
@@ -183,6 +189,14 @@ class ResponsesApi:
         if not given:
             raise refused("Missing required parameter: 'input'.", "input", "missing_required_parameter")
         items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        for number, each in enumerate(items):
+            if each["role"] not in ("user", "assistant", "system", "developer"):
+                raise refused(
+                    f"Invalid value: '{each['role']}'. Supported values are: 'assistant', 'system', 'developer', and "
+                    "'user'.",
+                    f"input[{number}].role",
+                    "invalid_value",
+                )
         turns = [Turn(each["role"], self._text(each, number)) for number, each in enumerate(items)]
         if body.get("instructions"):
             turns.insert(0, Turn("system", body["instructions"]))
