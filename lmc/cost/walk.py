@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lmc.cost.ranges import CostRange
+from lmc.cost.ranges import CostRange, total
+from lmc.cost.sending import sent_output, sent_prompt
 from lmc.cost.texts import MARK, CountingTokenizer, MessageCounting, PromptSpan, TextSize, known
 from lmc.ir.core import Block, Constraint, Op, Value
 from lmc.ir.dialects.core_ops import (
@@ -28,6 +29,7 @@ from lmc.ir.dialects.core_ops import (
 )
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
+from lmc.ir.engine.capabilities import OWN
 from lmc.ir.engine.protocol import EngineInfo, Generation, Score
 from lmc.ir.errors import Location
 from lmc.ir.ids import matching
@@ -142,7 +144,7 @@ class WalkFacts:
         lengths: the fewest and the most tokens that a constraint allows; None: not known.
         profile: of an earlier run.
         recorded: the answer to the request of this op id and number, where it is known.
-        reasoning_tokens: those that a target adds to ``max_tokens``.
+        schema_bytes: those of the schema that the target gets for a constraint.
     """
 
     tokenizer: CountingTokenizer
@@ -151,7 +153,7 @@ class WalkFacts:
     lengths: Callable[[Constraint], tuple[int | None, int | None]] = lambda _: (None, None)
     profile: Profile | None = None
     recorded: Callable[[str, int], Generation | Score | None] = lambda _op_id, _number: None
-    reasoning_tokens: int = 0
+    schema_bytes: Callable[[Constraint], int] = lambda _: 0
 
     def outputs_of(self, template: str, op_id: str) -> OpProfile | None:
         """Return the profile of an op: of its id in this run, else of all its runs."""
@@ -383,6 +385,9 @@ class _Walk:
         recorded = [answer for answer in answers if isinstance(answer, Generation)]
         texts: list[Any] = []
         generations: list[Generation] = []
+        symbol, served = constraints.symbols.get(op.constraint or ""), self.facts.info.capabilities
+        schema = 0 if symbol is None or served.structured != "schema" else self.facts.schema_bytes(symbol)
+        tokens = sent_prompt(context.prompt, self.facts.tokenizer.count, served, schema)
         for number in range(count):
             reasoning = _NO_TOKENS
             if len(recorded) == count:
@@ -395,7 +400,7 @@ class _Walk:
                 generation = self._answer(op, output)
                 texts.append(generation.text if op.value_type == TEXT else UNKNOWN)
             generations.append(generation)
-            self._request(op, op_id, number, context.prompt, output=output, basis=basis, reasoning=reasoning)
+            self._request(op, op_id, number, context.prompt, output=output, basis=basis, tokens=tokens, reasoning=reasoning)
         metas = [UNKNOWN] if op.logprobs is not None else []
         if isinstance(op, SampleOp):
             return (texts, *metas)
@@ -410,17 +415,17 @@ class _Walk:
         *,
         output: CostRange[int],
         basis: Basis,
-        tokens: CostRange[int] | None = None,
+        tokens: CostRange[int],
         reasoning: CostRange[int] = _NO_TOKENS,
     ) -> None:
-        tokens = self.facts.tokenizer.count(prompt) if tokens is None else tokens
         self.requests.append(EstimatedRequest(op, op_id, number, self.runs, prompt, tokens, output, basis, reasoning))
 
     def _reasoning(self, op: SamplingOp, op_id: str, output: CostRange[int]) -> CostRange[int]:
         """Return the part of an output that is reasoning: of a model that reasons, it may be all."""
-        if not (self.facts.info.capabilities.reasoning or self.facts.reasoning_tokens):
+        served = self.facts.info.capabilities
+        if not (served.reasoning or served.reasoning_tokens):
             return _NO_TOKENS
-        expected = self.facts.reasoning_tokens // 2
+        expected = served.reasoning_tokens // 2
         measured = self.facts.outputs_of(op.id, op_id)
         if measured is not None and measured.usage.calls:
             expected = round(measured.usage.reasoning_tokens / measured.usage.calls)
@@ -440,7 +445,7 @@ class _Walk:
             elif not has_stop:
                 least = shortest or 0
         least = min(least, most)
-        reasoning = self.facts.reasoning_tokens
+        reasoning = served.reasoning_tokens
         basis: Basis = "guess"
         expected = most if most <= _LONG else most // 2
         measured = self.facts.outputs_of(op.id, op_id)
@@ -448,7 +453,7 @@ class _Walk:
             expected, basis, reasoning = round(measured.mean_length), "profile", 0
         elif op.expected_tokens is not None:
             expected, basis = op.expected_tokens, "plan"
-        most += self.facts.reasoning_tokens
+        most = sent_output(most, served)
         return CostRange(least, min(max(expected + reasoning // 2, least), most), most), basis
 
     def _answer(self, op: SamplingOp, output: CostRange[int]) -> Generation:
@@ -470,6 +475,7 @@ class _Walk:
         choices: list[str] | None = None
         if not any(value is UNKNOWN or self._is_changed(value) for value in values):
             choices = selection.choices_of(op, self.environment)
+        is_known = choices is not None
         if choices is None:
             choices = [self._unknown(TEXT)]
         if selection.is_written(op, self.facts.info):
@@ -477,7 +483,7 @@ class _Walk:
         op_id = self._id(op)
         info = self.facts.info
         whole = self.facts.tokenizer.count(context.prompt)
-        prompt, _ = context.choices(choices)
+        prompt, continuations = context.choices(choices)
         starts: list[tuple[tuple[int, ...], CostRange[int]]] = []
         start = self.facts.tokenizer.count(prompt)
         if any(token_id < 0 for token_id in self.facts.tokenizer.encode(context.tokens.pending)) or any(
@@ -491,6 +497,8 @@ class _Walk:
         answers = [self.facts.recorded(op_id, number) for number in range(len(starts))]
         scores = [answer for answer in answers if isinstance(answer, Score)]
         basis: Basis = "recorded" if len(scores) == len(starts) else "guess"
+        if info.capabilities != OWN:
+            starts = [(ids, self._scored(tokens, continuations, is_known=is_known)) for ids, tokens in starts]
         for number, (ids, tokens) in enumerate(starts):
             self._request(op, op_id, number, ids, output=CostRange.exactly(0), basis=basis, tokens=tokens)
         if len(scores) == len(starts) and not any(map(holds_unknown, choices)):
@@ -498,6 +506,13 @@ class _Walk:
             return selection.results_of(op, context, requests, choices, scores)
         choice = self._either_text(choices)
         return context.text(choice), choice, UNKNOWN
+
+    def _scored(
+        self, start: CostRange[int], continuations: Sequence[tuple[int, ...]], *, is_known: bool
+    ) -> CostRange[int]:
+        """Return the tokens of a server's prompts: one with each continuation. Not ``is_known``: there are any number."""
+        found = total((start + self.facts.tokenizer.count(each) for each in continuations), 0)
+        return found if is_known else replace(found, most=None)
 
     def _written(self, op: SelectOp, choices: Sequence[str]) -> tuple[Any, ...]:
         """Results of a selection that the model writes."""

@@ -54,6 +54,15 @@ def form_of(source: Source, keywords: frozenset[str], target: str) -> ProviderFo
     return ProviderForm(schema, is_wrapped=False)
 
 
+def form_bytes(source: Source, keywords: frozenset[str], target: str) -> int:
+    """Return the bytes of the schema that is sent for a constraint; 0 for one that the provider lacks."""
+    try:
+        form = form_of(source, keywords, target)
+    except ConstraintError:
+        return 0
+    return len(json.dumps(form.schema).encode())
+
+
 def _wrapped(value: dict[str, Any]) -> ProviderForm:
     schema = {
         "type": "object",

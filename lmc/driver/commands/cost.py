@@ -46,6 +46,7 @@ from lmc.driver.targets.probes import known_probe
 from lmc.driver.targets.service import service
 from lmc.driver.version import __version__
 from lmc.frontend.program.function import JittedFunction
+from lmc.grammar.provider_schema import form_bytes
 from lmc.grammar.sharing import source_of
 from lmc.ir.cached import cached_property
 from lmc.ir.core import Constraint
@@ -446,6 +447,10 @@ class _Estimation:
             built = cache.built(source_of(symbol.kind, symbol.text, symbol.whitespace), tokenizer)
             return built.facts.shortest_tokens, built.facts.longest_tokens
 
+        def schema_bytes(symbol: Constraint) -> int:
+            source = source_of(symbol.kind, symbol.text, symbol.whitespace)
+            return form_bytes(source, target.capabilities.schema_keywords, target.spec)
+
         return WalkFacts(
             self.tokenizer,
             EngineInfo(
@@ -456,8 +461,8 @@ class _Estimation:
             ),
             Constraints.of(variant.module.constraints, None),
             profile=self.options.pipeline.profile,
-            reasoning_tokens=target.capabilities.reasoning_tokens,
             lengths=lengths,
+            schema_bytes=schema_bytes,
         )
 
 

@@ -49,6 +49,7 @@ class Capabilities:
         stops: the most stop strings that the target itself honours. lmc reads the stream and cuts it for others.
         blank_stops: whether a stop may be white space alone.
         max_output_tokens: the largest ``max_tokens``; None: any.
+        min_output_tokens: the least that may be asked for: a request for fewer asks for so many.
         parameters: those of ``PARAMETERS`` that have an effect. Others are errors where a program sets them.
         greedy: the same prompt gives the same tokens without a temperature. Otherwise each generation is a draw.
         seed: a seed decides the draws.
@@ -72,6 +73,7 @@ class Capabilities:
     stops: int = 64
     blank_stops: bool = True
     max_output_tokens: int | None = None
+    min_output_tokens: int = 0
     parameters: frozenset[str] = frozenset(PARAMETERS)
     greedy: bool = True
     seed: bool = True

@@ -18,7 +18,13 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from lmc.ir.errors import InputError
 from lmc.ir.tokens.tokenizer import Tokenizer
 
+GO_ON = (
+    "Your last message ends behind this text:\n<text>\n{text}\n</text>\n"
+    "Continue exactly where it ends. Do not repeat any of it, and add nothing before what follows."
+)
+"""The message of the user where a turn can't be continued and ``continuation`` is ``turns``; ``text`` is that turn."""
 _TURN, _END = 256, 257
+_NEW_LINE = 10
 _MARKS = ("<|turn|>", "<|end|>")
 _TEMPLATE = (
     "{% for message in messages %}<|turn|>{{ message.role }}\n{{ message.content }}<|end|>{% endfor %}"
@@ -110,6 +116,17 @@ def conversation_of(prompt: Sequence[int]) -> MessagePrompt:
         else:
             open_turn = PromptMessage(role, text)
     return MessagePrompt(tuple(messages), open_turn)
+
+
+def open_text(prompt: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the tokens of the text of the open turn, or of a raw completion; none where no turn is open."""
+    start = len(prompt)
+    while start and prompt[start - 1] != _TURN:
+        start -= 1
+    turn = prompt[start:]
+    if not start or _END in turn:
+        return () if start else turn
+    return turn[turn.index(_NEW_LINE) + 1 :] if _NEW_LINE in turn else ()
 
 
 def _places(prompt: Sequence[int], mark: int) -> list[int]:

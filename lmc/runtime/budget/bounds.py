@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
+from lmc.cost.ranges import CostRange
+from lmc.cost.sending import sent_output, sent_prompt
 from lmc.grammar.constraint import Constraint
-from lmc.grammar.provider_schema import form_of
+from lmc.grammar.provider_schema import form_bytes
 from lmc.ir.engine.capabilities import Capabilities
 from lmc.ir.engine.constraint_protocol import TokenConstraint
 from lmc.ir.engine.protocol import Request, ScoreRequest
-from lmc.ir.errors import ConstraintError
-from lmc.ir.tokens.messages import conversation_of
-
-_TOKENS_PER_REQUEST = 1024
-"""A bound for what a provider adds to a prompt: instructions, the message that asks the model to continue.
-
-What its template adds to a message has fewer tokens than the marks and the name of the role here, of a byte each.
-"""
 
 
 class TokenBound(NamedTuple):
@@ -37,17 +30,15 @@ class TokenBounds:
 
     def most(self, request: Request | ScoreRequest) -> TokenBound:
         """Return a bound for one attempt."""
-        length = len(request.prompt)
         if isinstance(request, ScoreRequest):  # each continuation is a prompt of its own
+            length = len(request.prompt)
             return TokenBound(sum(length + len(each) for each in request.continuations), len(request.continuations))
-        capabilities = self._capabilities
-        if capabilities.contexts != "tokens":
-            length += _TOKENS_PER_REQUEST
-            if capabilities.continuation == "turns":
-                length += _quoted_bytes(request)
-            if request.constraint is not None and capabilities.structured == "schema":
-                length += self._schema_bytes(request.constraint)
-        return TokenBound(length, request.sampling.max_tokens + capabilities.reasoning_tokens)
+        capabilities, schema = self._capabilities, 0
+        if request.constraint is not None and capabilities.structured == "schema":
+            schema = self._schema_bytes(request.constraint)
+        prompt = sent_prompt(request.prompt, _counted, capabilities, schema).most
+        assert prompt is not None, "its tokens are known"
+        return TokenBound(prompt, sent_output(request.sampling.max_tokens, capabilities))
 
     def _schema_bytes(self, constraint: TokenConstraint) -> int:
         """Return the length of the schema that is sent for a constraint."""
@@ -60,17 +51,11 @@ class TokenBounds:
         source = constraint.source if isinstance(constraint, Constraint) else None
         if source is None:
             return 0
-        try:
-            form = form_of(source, self._capabilities.schema_keywords, self._name)
-        except ConstraintError:
-            return 0  # the engine refuses it
-        return len(json.dumps(form.schema).encode())
+        return form_bytes(source, self._capabilities.schema_keywords, self._name)
 
 
-def _quoted_bytes(request: Request) -> int:
-    """Return the length of the open turn: a message of the user quotes it."""
-    turn = conversation_of(request.prompt).open
-    return 0 if turn is None else len(turn.text.encode())
+def _counted(ids: tuple[int, ...]) -> CostRange[int]:
+    return CostRange.exactly(len(ids))
 
 
 def largest(bounds: list[TokenBounds], request: Request | ScoreRequest) -> TokenBound:

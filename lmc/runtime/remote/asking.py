@@ -10,16 +10,11 @@ from lmc.grammar.provider_schema import ProviderForm
 from lmc.ir.engine.capabilities import Capabilities
 from lmc.ir.engine.protocol import Request, Score, ScoreRequest, TokenLogprob
 from lmc.ir.engine.target import RemoteSettings
-from lmc.ir.tokens.messages import MessagePrompt
+from lmc.ir.tokens.messages import GO_ON, MessagePrompt
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.usage import Usage
 
 End = Literal["stop", "length", "eos"]
-GO_ON = (
-    "Your last message ends behind this text:\n<text>\n{text}\n</text>\n"
-    "Continue exactly where it ends. Do not repeat any of it, and add nothing before what follows."
-)
-"""The message of the user where a turn can't be continued and ``continuation`` is ``turns``; ``text`` is that turn."""
 BYTES_PER_TOKEN = 4
 """Of English text; for estimates."""
 LOOP_NAME = "lmc-remote"

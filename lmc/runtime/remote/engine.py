@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from lmc.cost.sending import sent_output
 from lmc.grammar.constraint import Constraint
 from lmc.grammar.provider_schema import ProviderForm, form_of
 from lmc.ir.engine.loop_thread import LoopThread
@@ -318,7 +319,7 @@ class RemoteEngine:
             conversation,
             stops,
             form,
-            sampling.max_tokens + capabilities.reasoning_tokens,
+            sent_output(sampling.max_tokens, capabilities),
             self._settings.timeout if request.timeout is None else min(request.timeout, self._settings.timeout),
         )
 

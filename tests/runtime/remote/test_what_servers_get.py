@@ -13,9 +13,8 @@ from lmc.driver.targets.hosted import hosted_target
 from lmc.grammar.compiling import Source
 from lmc.grammar.sharing import ConstraintCache
 from lmc.ir.engine.protocol import Generation, Request, SamplingParams, ScoreRequest
-from lmc.ir.tokens.messages import message_tokenizer
+from lmc.ir.tokens.messages import GO_ON, message_tokenizer
 from lmc.ir.usage import Attempt, Usage
-from lmc.runtime.remote.asking import GO_ON
 from lmc.runtime.remote.engine import RemoteEngine
 from tests.runtime.remote.hosted_runs import hosted, target
 from tests.runtime.remote.simulator import Simulator

@@ -16,8 +16,6 @@ from lmc.runtime.remote.protocols.openai_client import client_of, parameters_of
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model, kind_of
 from lmc.runtime.remote.protocols.sdk_errors import translated
 
-_LEAST = 16
-"""Tokens: fewer are refused."""
 _LOOKS, _LOOK_SECONDS = 60, 1.0
 """Looks for an answer that is still being written, and the pauses between them."""
 
@@ -86,7 +84,7 @@ class ResponsesProtocol:
         body: dict[str, Any] = {
             "model": self._service.model,
             "input": asked.messages(keeps_open=False),
-            "max_output_tokens": max(asked.max_tokens, _LEAST),
+            "max_output_tokens": asked.max_tokens,
             "store": self._service.settings.store,
             **known,
         }
