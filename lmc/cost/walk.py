@@ -400,7 +400,9 @@ class _Walk:
                 generation = self._answer(op, output)
                 texts.append(generation.text if op.value_type == TEXT else UNKNOWN)
             generations.append(generation)
-            self._request(op, op_id, number, context.prompt, output=output, basis=basis, tokens=tokens, reasoning=reasoning)
+            self._request(
+                op, op_id, number, context.prompt, output=output, basis=basis, tokens=tokens, reasoning=reasoning
+            )
         metas = [UNKNOWN] if op.logprobs is not None else []
         if isinstance(op, SampleOp):
             return (texts, *metas)
@@ -510,7 +512,7 @@ class _Walk:
     def _scored(
         self, start: CostRange[int], continuations: Sequence[tuple[int, ...]], *, is_known: bool
     ) -> CostRange[int]:
-        """Return the tokens of a server's prompts: one with each continuation. Not ``is_known``: there are any number."""
+        """Return the tokens of a server's prompts, one with each continuation. Not ``is_known``: any number of them."""
         found = total((start + self.facts.tokenizer.count(each) for each in continuations), 0)
         return found if is_known else replace(found, most=None)
 
