@@ -18,7 +18,7 @@ Oddity = Literal["empty", "late system", "system behind an answer", "tool"]
 the user either; one of a tool, which no call of the model asked for."""
 
 
-class Conversation(NamedTuple):
+class TurnState(NamedTuple):
     """The closed messages of a context: facts that providers have rules about.
 
     ``first`` is the role of the first message that is not the system's, ``last`` that of the last message. ``oddities``
@@ -29,7 +29,7 @@ class Conversation(NamedTuple):
     last: str | None = None
     oddities: tuple[tuple[Oddity, Location | None], ...] = ()
 
-    def followed_by(self, role: str, location: Location | None, *, is_empty: bool) -> Conversation:
+    def followed_by(self, role: str, location: Location | None, *, is_empty: bool) -> TurnState:
         """Return the conversation with one more message."""
         found: list[Oddity] = ["empty"] if is_empty else []
         if role == "tool":
@@ -41,7 +41,7 @@ class Conversation(NamedTuple):
         known = dict(self.oddities)
         added: list[tuple[Oddity, Location | None]] = [(oddity, location) for oddity in found if oddity not in known]
         first = self.first if self.first is not None or role == "system" else role
-        return Conversation(first, role, tuple(sorted((*self.oddities, *added), key=lambda each: each[0])))
+        return TurnState(first, role, tuple(sorted((*self.oddities, *added), key=lambda each: each[0])))
 
 
 class OpenTurn(NamedTuple):
@@ -54,7 +54,7 @@ class OpenTurn(NamedTuple):
     role: str | None = None
     is_filled: bool = False
     ends_blank: bool = False
-    before: Conversation = Conversation()
+    before: TurnState = TurnState()
 
 
 Turns = Mapping[Value, frozenset[OpenTurn]]
@@ -126,7 +126,7 @@ def _after(op: Op, turn: OpenTurn) -> OpenTurn:
     return turn
 
 
-def _closed(turn: OpenTurn, op: Op) -> Conversation:
+def _closed(turn: OpenTurn, op: Op) -> TurnState:
     """Return the messages of a context whose open turn, if any, ``op`` closes."""
     if turn.role is None:
         return turn.before

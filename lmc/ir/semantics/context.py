@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lmc.ir.analysis.open_turns import Conversation, OpenTurn
+from lmc.ir.analysis.open_turns import OpenTurn, TurnState
 from lmc.ir.cached import cached_property
 from lmc.ir.engine.protocol import Generation
 from lmc.ir.errors import CaptureError, ContextLengthError, InputError
@@ -63,7 +63,7 @@ class Context:
     @property
     def open_turn(self) -> OpenTurn:
         """The turn that a generation from here continues, and the messages before it."""
-        text, before = parts_text(self.parts), Conversation()
+        text, before = parts_text(self.parts), TurnState()
         for message, parts in zip(self.messages, self.turns, strict=True):
             is_empty = not (message.content if parts is None else parts_text(parts))
             before = before.followed_by(message.role, None, is_empty=is_empty and not message.calls)
