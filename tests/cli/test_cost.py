@@ -205,3 +205,33 @@ def test_nothing_is_sent_and_torch_is_not_loaded():
     )
     subprocess.run([sys.executable, "-c", program], check=True)
     assert "TOTAL" in Path("out.txt").read_text()
+
+
+def test_all_rows_that_fail_are_counted(lmc):
+    Path("rows.jsonl").write_text("".join(json.dumps({"essay": "x" * number}) + "\n" for number in range(31)))
+    Path("p.py").write_text(
+        PROGRAM.replace("def judge(s, essay: str):", "def judge(s, essay: str):\n    _ = 1 // len(essay[:0])")
+    )
+    said = lmc(*JUDGE, "--model", "toy", "--format", "table", "--format", "json", "-o", "-", "-o", "report.json")
+    (program,) = report(Path("report.json").read_text()).programs
+    assert (len(program.failed), program.failed_rows) == (20, 31)
+    assert "31 of 31 rows fail" in said.out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--update-baseline", "--baseline", "p.py"),
+        ("--update-baseline", "--baseline", "rows.jsonl"),
+        ("--update-baseline", "-o", "lmc-cost.json"),
+        ("--baseline", "lmc-cost.json", "-o", "./lmc-cost.json"),
+    ],
+)
+def test_no_file_that_is_read_or_written_otherwise_is_replaced(lmc, options: tuple[str, ...]):
+    Path("pyproject.toml").write_text(PROJECT)
+    assert lmc("cost", "--update-baseline").code == 0
+    before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    refused = lmc("cost", *options)
+    assert refused.code == 2
+    assert "would be gone" in refused.err
+    assert {path: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before

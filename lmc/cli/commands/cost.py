@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -106,9 +107,16 @@ def cost_command(
                 driver.cost.named_models(entry, tuple(map(target_spec, entry.models)))
                 for entry in driver.cost.entries_of_project()
             ]
-        for _, path in pairs:
+        stored = driver.cost.baseline_path(baseline)
+        for option, path in [*(("-o", path) for _, path in pairs), *([("--baseline", stored)] if update else [])]:
             for entry in entries:
-                check_output(path, program=driver.program_file(entry.program), input=entry.data, profile=entry.profile)
+                read = {"program": driver.program_file(entry.program), "input": entry.data, "profile": entry.profile}
+                check_output(path, option, **read)
+        for _, path in pairs:
+            if path is not None and Path(path).resolve() == Path(stored).resolve():
+                raise driver.UsageError(
+                    f"{path} is the baseline, which would be gone", remedy="name another file for -o"
+                )
         checked = driver.cost.run(
             entries,
             {
@@ -121,7 +129,6 @@ def cost_command(
             is_complete=not programs,
         )
         if update:
-            stored = driver.cost.baseline_path(baseline)
             write_artifact(driver.cost.updated_baseline(checked.report, stored, is_complete=not programs), stored)
     for form, path in pairs:
         write_artifact(driver.cost.FORMATS[form](checked), path)

@@ -297,6 +297,7 @@ class _ProgramRows:
             critical_path=chain,
             breaks=breaks_of(found, _shown_file),
             failed=failed_of(found),
+            failed_rows=len(found.failed),
             savings=tuple(estimation.savings(found)),
             hints=tuple(
                 CostHint(

@@ -12,12 +12,19 @@ _UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 def number(value: float) -> str:
-    """Return a number in at most about five characters: ``812``, ``9.1k``, ``41k``."""
+    """Return a number in at most about five characters: ``812``, ``9.1k``, ``41k``; never as 0 where it is not."""
     for size, unit in _UNITS:
-        if value >= size:
-            scaled = value / size
-            return f"{scaled:.1f}{unit}" if scaled < 10 and round(scaled, 1) != int(scaled) else f"{scaled:.0f}{unit}"
+        if value >= 0.9995 * size:
+            return f"{_short(value / size)}{unit}"
+    if 0 < value < 0.05:
+        return f"{value:.1g}"
     return f"{value:.1f}" if value != int(value) else f"{int(value)}"
+
+
+def _short(value: float) -> str:
+    """Return a number from 1 to 1,000 with one digit behind the point where it has two digits in all."""
+    tenths = round(value, 1)
+    return f"{tenths:.1f}" if tenths < 10 and tenths != int(tenths) else f"{value:.0f}"
 
 
 def dollars(value: Decimal) -> str:

@@ -179,8 +179,14 @@ def _unknown(report: CostReport) -> Iterator[str]:
         for program in report.programs
         for each in program.failed
     ]
+    lines += [
+        f"- {program.failed_rows:,} rows of {_text(program.program)} fail in all"
+        for program in report.programs
+        if program.failed_rows > len(program.failed)
+    ]
     if lines:
-        yield "\n".join(["**Not in the figures**", "", *lines[:_HINTS]])
+        more = [f"- and {len(lines) - _HINTS:,} more"] if len(lines) > _HINTS else []
+        yield "\n".join(["**Not in the figures**", "", *lines[:_HINTS], *more])
 
 
 def _hints(report: CostReport) -> Iterator[str]:

@@ -250,6 +250,7 @@ class ProgramCost(_Model):
         tokens: ``exact`` with the tokenizer of the model, else ``estimated`` from bytes and characters.
         calls: in the order in which rows come to them.
         total: the sum of the calls.
+        failed: the first rows that fail, of ``failed_rows``.
         is_whole: false where something is in no figure, as ``breaks`` and ``failed`` tell.
     """
 
@@ -268,6 +269,7 @@ class ProgramCost(_Model):
     critical_path: LongestChain
     breaks: tuple[BreakFigures, ...] = ()
     failed: tuple[FailedRow, ...] = ()
+    failed_rows: int = 0
     savings: tuple[PassSaving, ...] = ()
     hints: tuple[CostHint, ...] = ()
     is_whole: bool

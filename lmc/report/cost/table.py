@@ -64,6 +64,8 @@ def _program(program: ProgramCost, compared: ComparedProgram | None) -> Iterator
         yield f"unknown after {place}: {each.cause} (runs {count(each.runs)})"
     for row in program.failed:
         yield f"row {row.row} fails: {row.error}"
+    if program.failed_rows > len(program.failed):
+        yield f"{program.failed_rows:,} of {rows} fail"
     if program.unpriced is not None:
         yield f"{UNPRICED}: {program.unpriced}"
     if program.price is not None:
