@@ -132,6 +132,23 @@ def test_the_recipe_reports_each_commit(repository: Path) -> None:
     assert {each["artifactLocation"]["uri"] for each in places} <= {"judge.py"}
 
 
+def test_an_unbounded_loop_keeps_no_limit(repository: Path) -> None:
+    head, _, call = _PROGRAM.partition("    return ")
+    loop = f"""    verdict = ""
+    while verdict != "END":
+        s += lmc.user("Again.")
+        verdict = {call.strip()}
+    return verdict
+"""
+    _write(100, program=head + loop)
+    said = _sh("lmc cost --format markdown -o comment.md --format junit -o limits.xml")
+    assert said.returncode == 3, said.stderr
+    assert "All 3 limits" not in _comment()
+    assert "is unbounded" in said.stderr
+    suite = ElementTree.fromstring(Path("limits.xml").read_text(encoding="utf-8"))[0]
+    assert suite.get("errors") == "3"
+
+
 def test_the_hook_renews_the_baseline(repository: Path) -> None:
     hook = yaml.safe_load(_block("yaml", 0))["repos"][0]["hooks"][0]
     assert _sh(hook["entry"]).returncode == 0

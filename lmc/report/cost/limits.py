@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from lmc.ir.errors import InputError
 from lmc.report.cost.comparison import ComparedReport, DollarChange, percent
-from lmc.report.cost.model import CostReport, ProgramCost, money_text
+from lmc.report.cost.model import CostReport, CountRange, MoneyRange, ProgramCost, money_text
 
 LIMIT_KEYS = ("max_usd", "max_increase_percent", "max_calls", "max_seconds", "min_cached_fraction")
 """The limits of ``[tool.lmc.budget]`` and of an entry of ``[[tool.lmc.cost]]``."""
@@ -102,25 +102,40 @@ def _checked(
 ) -> Iterator[CheckedLimit]:
     unknown = _left_out(programs)
     if limits.max_usd is not None:
-        yield _most(scope, "max_usd", limits.max_usd, _dollars(programs), unknown or _unpriced(programs))
+        ranges = [each.total.usd for each in programs]
+        left_out, unbounded = unknown or _unpriced(programs), _unbounded(programs, ranges)
+        yield _most(scope, "max_usd", limits.max_usd, _dollars(programs), left_out=left_out, unbounded=unbounded)
     if limits.max_calls is not None:
-        calls = sum((_decimal(each.total.calls.expected) for each in programs), Decimal(0))
-        yield _most(scope, "max_calls", limits.max_calls, calls, unknown)
+        ranges = [each.total.calls for each in programs]
+        calls = sum((_decimal(each.expected) for each in ranges), Decimal(0))
+        yield _most(
+            scope, "max_calls", limits.max_calls, calls, left_out=unknown, unbounded=_unbounded(programs, ranges)
+        )
     if limits.max_seconds is not None:
+        ranges = [each.total.seconds for each in programs]
         seconds = _seconds(programs)
-        missing = "nothing measured says how long requests take" if seconds is None else None
-        yield _most(scope, "max_seconds", limits.max_seconds, seconds or Decimal(0), unknown or missing)
+        left_out = unknown or ("nothing measured says how long requests take" if seconds is None else None)
+        unbounded = _unbounded(programs, ranges)
+        yield _most(
+            scope, "max_seconds", limits.max_seconds, seconds or Decimal(0), left_out=left_out, unbounded=unbounded
+        )
     if limits.min_cached_fraction is not None:
         yield _cached(scope, programs, limits.min_cached_fraction, unknown)
     if limits.max_increase_percent is not None:
         yield _increase(scope, programs, change, limits, compared)
 
 
-def _most(scope: str, name: str, limit: Decimal, found: Decimal, unknown: str | None) -> CheckedLimit:
-    """Return a limit from above. What is left out may only add to it, so a figure that exceeds it is known to."""
+def _most(
+    scope: str, name: str, limit: Decimal, found: Decimal, *, left_out: str | None, unbounded: str | None
+) -> CheckedLimit:
+    """Return a limit from above. What is left out may only add to it, so a figure that exceeds it is known to.
+
+    The expected figure of an unbounded range is a guess, which does not keep a limit.
+    """
     unit = "$" if name == "max_usd" else ""
+    unknown = left_out or unbounded
     if found > limit:
-        at_least = "at least " if unknown else ""
+        at_least = "at least " if left_out else ""
         return CheckedLimit(scope, name, limit, "exceeded", f"{at_least}{unit}{_text(found)} > {unit}{_text(limit)}")
     if unknown:
         return CheckedLimit(scope, name, limit, "unknown", f"not known: {unknown}; the limit is {unit}{_text(limit)}")
@@ -174,6 +189,14 @@ def _left_out(programs: Sequence[ProgramCost]) -> str | None:
     for each in programs:
         if not each.is_whole:
             return f"figures of {each.program} leave out what is behind a graph break, or rows that fail"
+    return None
+
+
+def _unbounded(programs: Sequence[ProgramCost], ranges: Sequence[CountRange | MoneyRange | None]) -> str | None:
+    """Return the first program whose range has no bound."""
+    for program, found in zip(programs, ranges, strict=True):
+        if found is not None and found.most is None:
+            return f"{program.program} on {program.model} is unbounded (LMC103)"
     return None
 
 

@@ -16,7 +16,7 @@ from lmc.ir.errors import InputError
 from lmc.report.cost.baseline import baseline_of, baseline_schema_text, baseline_text, read_baseline
 from lmc.report.cost.comparison import ComparedReport, compare
 from lmc.report.cost.limits import CheckedLimit, CostLimits, check_limits
-from lmc.report.cost.model import PriceRate, ProgramCost
+from lmc.report.cost.model import CountRange, MoneyRange, PriceRate, ProgramCost
 from tests.project.layers import REPOSITORY
 from tests.report.cost.reports import PRICE, program, report
 
@@ -203,6 +203,31 @@ def test_limits_are_kept_exceeded_or_unknown() -> None:
     (without,) = _verdicts(CostLimits(max_increase_percent=Decimal(5)), now, None)
     assert without.verdict == "unknown"
     assert "--baseline" in without.message
+
+
+def test_unbounded_figures_keep_no_limit() -> None:
+    def unbounded(value: CountRange | MoneyRange | None) -> Any:
+        return None if value is None else value.model_copy(update={"most": None})
+
+    plain = program(_BEFORE)
+    total = plain.total.model_copy(
+        update={
+            "calls": unbounded(plain.total.calls),
+            "usd": unbounded(plain.total.usd),
+            "seconds": CountRange(least=0, expected=1, most=None),
+        }
+    )
+    now = plain.model_copy(update={"total": total})
+    for limits in (
+        CostLimits(max_usd=Decimal(9)),
+        CostLimits(max_calls=Decimal(20)),
+        CostLimits(max_seconds=Decimal(9)),
+    ):
+        (checked,) = _verdicts(limits, now, None)
+        assert checked.verdict == "unknown", checked
+        assert "judge.py:judge on openai:m is unbounded" in checked.message
+    (exceeded,) = _verdicts(CostLimits(max_calls=Decimal(19)), now, None)
+    assert exceeded.message == "20 > 19"
 
 
 def test_limits_of_single_programs() -> None:
