@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from lmc.report.cost.model import CountRange, MoneyRange, money_text
+from lmc.report.cost.model import CostFigures, CountRange, MoneyRange, ProgramCost, money_text
 
 UNPRICED = "unpriced"
 UNBOUNDED = "unbounded"
+ESTIMATED = "~ tokens are estimated from the texts: the tokenizer of the model is not known here"
 _UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
@@ -57,3 +58,24 @@ def count(found: CountRange) -> str:
         return f"{expected}–{UNBOUNDED}"
     most = number(found.most)
     return expected if expected == most else f"{expected}–{most}"
+
+
+def mark(program: ProgramCost) -> str:
+    """Return ``~`` if the tokens of a program are estimated."""
+    return "~" if program.tokens == "estimated" else ""
+
+
+def prompts(program: ProgramCost, found: CostFigures, *, is_cached: bool) -> str:
+    """Return the prompt tokens of requests, and if ``is_cached`` those that caches have: ``~840–3.8k / ~210``."""
+    shown = f"{mark(program)}{count(found.prompt)}"
+    return f"{shown} / {mark(program)}{number(found.cached.expected)}" if is_cached else shown
+
+
+def outputs(program: ProgramCost, found: CostFigures) -> str:
+    """Return the output tokens of requests; those that can only be 0 are not estimated."""
+    return f"{mark(program)}{count(found.output)}" if found.output.most != 0 else count(found.output)
+
+
+def calls(program: ProgramCost) -> str:
+    """Return the number of requests of a program: ``at least 4–8`` if something is in no figure."""
+    return f"{'' if program.is_whole else 'at least '}{count(program.total.calls)}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from lmc.report.cost.amounts import count, dollars, number, usd
+from lmc.report.cost.amounts import ESTIMATED, calls, count, dollars, outputs, prompts, usd
 from lmc.report.cost.changes import arrow, causes, versus
 from lmc.report.cost.comparison import ComparedCall, ComparedReport
 from lmc.report.cost.limits import CheckedLimit
-from lmc.report.cost.model import CostReport, CountRange, MoneyRange, ProgramCost
+from lmc.report.cost.model import CallFigures, CostReport, MoneyRange, ProgramCost
 from lmc.report.forms.mermaid import escaped as label
 from lmc.report.text import one_line
 
@@ -49,17 +49,17 @@ def markdown(report: CostReport, compared: ComparedReport | None, limits: Sequen
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A call of a program, beside the baseline where there is one."""
+    """A call of a program, beside the baseline where there is one. ``now`` None: it was removed."""
 
     program: ProgramCost
     op: str
     call: ComparedCall | None
-    calls: CountRange | None
-    prompt: CountRange | None
-    cached: CountRange | None
-    output: CountRange | None
-    money: MoneyRange | None
-    line: str
+    now: CallFigures | None
+
+    @property
+    def money(self) -> MoneyRange | None:
+        """Its dollars; None: it was removed, or it has no price."""
+        return None if self.now is None else self.now.usd
 
     @property
     def change(self) -> Decimal | None:
@@ -70,16 +70,10 @@ class _Row:
 
 def _rows(report: CostReport, compared: ComparedReport | None) -> Iterator[_Row]:
     for program in report.programs:
-        calls: Iterable[ComparedCall | None]
-        calls = compared.find(program).calls if compared is not None else [None] * len(program.calls)
-        for place, call in enumerate(calls):
-            now = program.calls[place] if call is None else call.now
-            if now is None:
-                assert call is not None
-                yield _Row(program, call.op, call, None, None, None, None, None, "")
-            else:
-                line = str(now.place) if now.place else ""
-                yield _Row(program, now.op, call, now.calls, now.prompt, now.cached, now.output, now.usd, line)
+        if compared is None:
+            yield from (_Row(program, call.op, None, call) for call in program.calls)
+        else:
+            yield from (_Row(program, call.op, call, call.now) for call in compared.find(program).calls)
 
 
 def _order(row: _Row) -> tuple[Decimal, Decimal, str, str, str]:
@@ -119,7 +113,7 @@ def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[s
         total = program.total
         line = (
             f"- {_text(program.program)} on {_text(program.model)}, {program.rows.count:,} rows: "
-            f"{at_least}{usd(total.usd)}, {count(total.calls)} calls, critical path {program.critical_path.calls}"
+            f"{at_least}{usd(total.usd)}, {calls(program)} calls, critical path {program.critical_path.calls}"
         )
         lines.append(line + ("" if compared is None else f"; {causes(compared.find(program))}"))
     removed = () if compared is None else compared.removed
@@ -127,6 +121,8 @@ def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[s
     yield "\n".join(lines[:_ROWS])
     if len(lines) > _ROWS:
         yield f"… and {len(lines) - _ROWS:,} other programs"
+    if any(program.tokens == "estimated" for program in report.programs):
+        yield ESTIMATED
     versions = sorted(
         {f"{each.price.source} {each.price.version or ''}".strip() for each in report.programs if each.price}
     )
@@ -157,12 +153,12 @@ def _table(rows: Sequence[_Row], *, programs: bool, is_compared: bool) -> Iterat
     yield f"|{' --- |' * 2}{' ---: |' * (len(heads) - 2)}"
     for row in rows:
         cells = [*([_text(f"{row.program.program} on {row.program.model}")] if programs else [])]
-        cells += [_text(row.op), _text(row.line)]
-        if row.calls is None or row.prompt is None or row.cached is None or row.output is None:
+        cells += [_text(row.op), _text(str(row.now.place or "")) if row.now is not None else ""]
+        if row.now is None:
             cells += ["0", "", "", ""]
         else:
-            tokens = f"{number(row.prompt.expected)} / {number(row.cached.expected)}"
-            cells += [count(row.calls), tokens, count(row.output), usd(row.money)]
+            cells += [count(row.now.calls), prompts(row.program, row.now, is_cached=True)]
+            cells += [outputs(row.program, row.now), usd(row.now.usd)]
         if is_compared:
             cells.append("" if row.call is None else _text(versus(row.call)))
         yield f"| {' | '.join(cells)} |"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from lmc.report.cost.amounts import UNPRICED, count, dollars, number, usd
+from lmc.report.cost.amounts import ESTIMATED, UNPRICED, calls, count, dollars, mark, number, outputs, prompts, usd
 from lmc.report.cost.changes import causes, total_change, versus
 from lmc.report.cost.comparison import ComparedCall, ComparedProgram, ComparedReport
 from lmc.report.cost.model import (
@@ -50,12 +50,11 @@ def hit_rate(figures: CostFigures) -> str | None:
 
 
 def _program(program: ProgramCost, compared: ComparedProgram | None) -> Iterator[str]:
-    mark = "~" if program.tokens == "estimated" else ""
     rows = f"{program.rows.count:,} row{'' if program.rows.count == 1 else 's'}"
     of = f" of {program.rows.file}" if program.rows.file else ""
     passes = "".join(f", without {name}" for name in program.disabled_passes)
     yield f"{program.program} on {program.model}, -{program.level}{passes}, {rows}{of}"
-    yield from _aligned(list(_lines(program, mark, compared)))
+    yield from _aligned(list(_lines(program, compared)))
     yield _total(program) + ("" if compared is None else f"   {total_change(compared)}")
     if compared is not None:
         yield f"vs base: {causes(compared)}"
@@ -72,7 +71,7 @@ def _program(program: ProgramCost, compared: ComparedProgram | None) -> Iterator
         version = "".join(f" {each}" for each in (program.price.version, program.price.date) if each)
         yield f"prices: {program.price.entry}, {program.price.source}{version}"
     if program.tokens == "estimated":
-        yield "~ tokens are estimated from the texts: the tokenizer of the model is not known here"
+        yield ESTIMATED
     guessed = _bases(program.calls)
     if guessed:
         yield f"expected outputs: {guessed}"
@@ -83,7 +82,7 @@ def _program(program: ProgramCost, compared: ComparedProgram | None) -> Iterator
         yield f"{hint.code}{place}  {hint.message}"
 
 
-def _lines(program: ProgramCost, mark: str, compared: ComparedProgram | None) -> Iterator[Sequence[str]]:
+def _lines(program: ProgramCost, compared: ComparedProgram | None) -> Iterator[Sequence[str]]:
     is_cached = program.total.cached.most != 0
     is_written = program.total.cache_written.most != 0
     reasons = program.total.reasoning.most != 0
@@ -102,15 +101,14 @@ def _lines(program: ProgramCost, mark: str, compared: ComparedProgram | None) ->
     )
     beside: dict[str, ComparedCall] = {} if compared is None else {each.op: each for each in compared.calls}
     for call in program.calls:
-        cached = f" / {mark}{number(call.cached.expected)}" if is_cached else ""
         yield (
             call.op,
             str(call.place) if call.place else "",
             count(call.calls),
-            f"{mark}{count(call.prompt)}{cached}",
-            *([f"{mark}{number(call.cache_written.expected)}"] if is_written else []),
-            f"{mark}{count(call.output)}" if call.output.most else count(call.output),
-            *([f"{mark}{count(call.reasoning)}"] if reasons else []),
+            prompts(program, call, is_cached=is_cached),
+            *([f"{mark(program)}{number(call.cache_written.expected)}"] if is_written else []),
+            outputs(program, call),
+            *([f"{mark(program)}{count(call.reasoning)}"] if reasons else []),
             *([usd(call.usd)] if program.price is not None else []),
             *([_seconds(call.seconds)] if is_timed else []),
             *([versus(beside[call.op])] if compared is not None else []),
@@ -124,7 +122,7 @@ def _lines(program: ProgramCost, mark: str, compared: ComparedProgram | None) ->
 def _total(program: ProgramCost) -> str:
     total = program.total
     at_least = "" if program.is_whole else "at least "
-    parts = [f"TOTAL  {at_least}{usd(total.usd)}", f"calls {at_least}{count(total.calls)}"]
+    parts = [f"TOTAL  {at_least}{usd(total.usd)}", f"calls {calls(program)}"]
     path = f"critical path {program.critical_path.calls} call{'' if program.critical_path.calls == 1 else 's'}"
     if program.critical_path.seconds is not None:
         path += f", {_seconds(program.critical_path.seconds)}"
@@ -144,15 +142,15 @@ def _side_by_side(models: Sequence[ProgramCost]) -> Iterator[str]:
     yield f"{models[0].program}, {len(models)} models"
     rows: list[Sequence[str]] = [("model", "prices", "calls", "in", "cached", "out", "$ expected (max)")]
     for each in sorted(models, key=_dollar_order):
-        total, mark = each.total, "~" if each.tokens == "estimated" else ""
+        total = each.total
         rows.append(
             (
                 each.model,
                 each.price.entry if each.price else UNPRICED,
                 count(total.calls),
-                f"{mark}{count(total.prompt)}",
-                f"{mark}{number(total.cached.expected)}",
-                f"{mark}{count(total.output)}",
+                prompts(each, total, is_cached=False),
+                f"{mark(each)}{number(total.cached.expected)}",
+                outputs(each, total),
                 ("" if each.is_whole else "at least ") + usd(total.usd),
             )
         )

@@ -15,8 +15,9 @@ from lmc.report.cost.comparison import compare
 from lmc.report.cost.junit import junit
 from lmc.report.cost.limits import CheckedLimit, CostLimits, check_limits
 from lmc.report.cost.markdown import MARKER, MOST_CHARACTERS, markdown
-from lmc.report.cost.model import CostHint, CostPlace, CostReport
+from lmc.report.cost.model import CostHint, CostPlace, CostReport, CountRange
 from lmc.report.cost.sarif import sarif
+from lmc.report.cost.table import table
 from tests.project.layers import REPOSITORY
 from tests.report.cost.reports import program, report, reports
 
@@ -79,6 +80,22 @@ def test_unknown_figures_are_no_zeros() -> None:
     assert "unpriced" in text
     assert "$0" not in text
     assert "at least" in text
+
+
+def test_a_comment_marks_figures_as_the_table_does() -> None:
+    found = program({"judge/a": {"calls": 2, "prompt": 840, "cached": 9, "output": 5}}, is_whole=False)
+    ranges = {
+        "prompt": CountRange(least=840, expected=840, most=3800),
+        "output": CountRange(least=1, expected=5, most=None),
+    }
+    (call,) = found.calls
+    estimated = found.model_copy(update={"tokens": "estimated", "calls": (call.model_copy(update=ranges),)})
+    text, shown = markdown(report(estimated), None, ()), table(report(estimated))
+    for figure in ("~840–3.8k / ~9", "~5–unbounded", "at least 2"):
+        assert figure in text
+        assert figure in shown
+    assert "~ tokens are estimated" in text
+    assert "~" not in markdown(report(found), None, ())
 
 
 def _check_junit(text: str, limits: tuple[CheckedLimit, ...]) -> None:
