@@ -341,6 +341,7 @@ def passes_case(places: Sequence[str], names: Sequence[str], repeats: int) -> st
     """Compare forms of programs at each place."""
     lines: list[list[str]] = []
     ratios: dict[tuple[str, str], list[float]] = {}
+    tokens: dict[tuple[str, str], list[float]] = {}
     for place_name in places:
         for name in names:
             with PLACES[place_name](name) as place:
@@ -356,15 +357,29 @@ def passes_case(places: Sequence[str], names: Sequence[str], repeats: int) -> st
                     lines.append([*cells, f"{same} of {len(whole.values)}"])
                     print(" | ".join(lines[-1]), flush=True)
                     if form is not whole:
-                        ratios.setdefault((form_name, f"{place_name}, {with_count(size, 'row')}"), []).append(ratio)
+                        at = form_name, f"{place_name}, {with_count(size, 'row')}"
+                        ratios.setdefault(at, []).append(ratio)
+                        more = statistics.median(form.computed) / statistics.median(whole.computed)
+                        tokens.setdefault(at, []).append(more)
     kinds, columns = (list(dict.fromkeys(found)) for found in zip(*ratios, strict=True))
-    summary = [[kind, *(_mean(ratios.get((kind, column))) for column in columns)] for kind in kinds]
+    summary = [
+        [
+            kind,
+            *(
+                cell
+                for column in columns
+                for cell in (_mean(ratios.get((kind, column))), _mean(tokens.get((kind, column))))
+            ),
+        ]
+        for kind in kinds
+    ]
+    names = ["form", *(name for column in columns for name in (column, "computed"))]
     head = ["place", "program", "rows", "form", "seconds", "/ -O2", "requests", "computed", "equal results"]
     about = (
-        f"Medians of {repeats}. Geometric means of the ratios to -O2, and of how many programs; a pass leaves all"
-        " others as they are:\n\n"
+        f"Medians of {repeats}. Geometric means of the ratios to -O2 of seconds and of computed tokens, and of how many"
+        " programs; a pass leaves all others as they are:\n\n"
     )
-    return about + table(["form", *columns], summary) + "\n" + table(head, lines)
+    return about + table(names, summary) + "\n" + table(head, lines)
 
 
 def _equal(one: Any, other: Any) -> bool:
