@@ -66,6 +66,7 @@ def test_the_run_is_that_of_the_engine(rows: list[dict[str, str]]):
     usages = [result.usage for result in runner.batch([((), row) for row in rows])]
     prompt, cached = sum(usage.prompt_tokens for usage in usages), sum(usage.cached_tokens for usage in usages)
     assert found.local.hit_rate == pytest.approx(cached / prompt, abs=0.1)
+    assert found.total.cached.expected == pytest.approx(found.local.hit_rate * found.total.prompt.expected, abs=1)
     # Two requests in a row, the first step of each computes its prompt: 6 and 5 steps of a second.
     assert found.critical_path.seconds.expected == 11
     assert 11 <= found.total.seconds.expected <= 14

@@ -468,17 +468,23 @@ class _Estimation:
 
 
 def _timed(total: CostFigures, found: LocalPrediction, usd_per_hour: Decimal | None) -> CostFigures:
-    """Return figures with seconds, and with their dollars where an hour has a price."""
-    seconds = CountRange.of(found.seconds)
+    """Return figures with the cached tokens and seconds of a simulation, and dollars where an hour has a price.
+
+    It finds the prefixes that answers are a part of, too, which the sum over the calls does not.
+    """
+    seconds, cached = CountRange.of(found.seconds), total.cached
+    hits = max(cached.least, rounded(found.hit_rate * total.prompt.expected))
+    hits = hits if cached.most is None else min(hits, cached.most)
+    total = total.model_copy(update={"cached": cached.model_copy(update={"expected": hits}), "seconds": seconds})
     if usd_per_hour is None:
-        return total.model_copy(update={"seconds": seconds})
+        return total
     rate = usd_per_hour / 3600
     usd = CostRange(
         Decimal(str(seconds.least)) * rate,
         Decimal(str(seconds.expected)) * rate,
         None if seconds.most is None else Decimal(str(seconds.most)) * rate,
     )
-    return total.model_copy(update={"seconds": seconds, "usd": MoneyRange.of(usd.map(_cents))})
+    return total.model_copy(update={"usd": MoneyRange.of(usd.map(_cents))})
 
 
 def _cents(usd: Decimal) -> Decimal:
