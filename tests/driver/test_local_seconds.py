@@ -56,7 +56,7 @@ def calibrate(costs: CostModel) -> None:
 
 def cost_of(name: str, rate: Decimal | None = None) -> Any:
     entry = cost.CostEntry(f"p.py:{name}", data="rows.jsonl", models=("builtin",))
-    return cost.run([entry], {}, rate).programs[0]
+    return cost.run([entry], {}, rate).report.programs[0]
 
 
 def test_the_run_is_that_of_the_engine(rows: list[dict[str, str]]):
