@@ -45,7 +45,7 @@ def measure(model: str, dtype: Dtype, workload: str, instances: int) -> list[str
         file.write("".join(json.dumps(row) + "\n" for row in rows))
         file.flush()
         entry = cost.CostEntry(f"benchmarks/programs.py:{workload}", data=file.name, models=(model,))
-        found: Any = cost.run([entry], {"dtype": dtype}).programs[0]
+        found: Any = cost.run([entry], {"dtype": dtype}).report.programs[0]
     program = PROGRAMS[workload].on(model, dtype=dtype)
     try:
         list(program.batch(warm))
