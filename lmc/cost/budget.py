@@ -67,10 +67,6 @@ class Amount:
     def __mul__(self, count: int) -> Amount:
         return Amount(MONEY.multiply(self.usd, Decimal(count)), self.tokens * count, self.calls * count)
 
-    def at_most(self, other: Amount) -> Amount:
-        """Return the lower figure of each kind."""
-        return Amount(min(self.usd, other.usd), min(self.tokens, other.tokens), min(self.calls, other.calls))
-
     def at_least(self, other: Amount) -> Amount:
         """Return the higher figure of each kind."""
         return Amount(max(self.usd, other.usd), max(self.tokens, other.tokens), max(self.calls, other.calls))

@@ -73,7 +73,7 @@ class RunBudget:
             known = Amount.of(attempt.usage, self._targets[place].cost(attempt.usage))
             unknown += not attempt.is_whole
             total += known if attempt.is_whole else known.at_least(each[place])
-        return total.at_most(worst) if unknown else total, unknown
+        return total, unknown
 
     def add_sent(self, bound: TokenBound, result: Any) -> None:
         """Count a request of an earlier session of the run. ``result``: None where it had left and did not end."""

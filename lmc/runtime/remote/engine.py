@@ -432,7 +432,11 @@ class RemoteEngine:
         stored = asked.request.stored
         if stored is None or stored.id is None or place_of(stored.id) != self._place:
             return None
-        found = await self._within(asked, self._api().fetch(stored.id.partition("@")[0]))
+        try:
+            found = await self._within(asked, self._api().fetch(stored.id.partition("@")[0]))
+        except AttemptError as failure:
+            failure.is_last = True  # the answer may be there later: a fallback would be paid for the same
+            raise
         if found is None:
             stored.id = None
             if not stored.may_be_asked:
@@ -441,7 +445,9 @@ class RemoteEngine:
                     f"been billed, and {self._spec} has no answer stored",
                     remedy="repeat such requests: --in-flight repeat, after the row is deleted from the output",
                 )
-                raise AttemptError(error, again=False, usage=Usage())
+                refused = AttemptError(error, again=False, usage=Usage())
+                refused.is_last = True
+                raise refused
         return found
 
     async def _within(self, asked: Asked, work: Coroutine[Any, Any, R]) -> R:

@@ -14,6 +14,7 @@ from lmc.cli.app import main
 from lmc.driver.run.result import result_row
 from lmc.ir.errors import EngineError, RequestTimeoutError
 from lmc.ir.usage import Usage
+from lmc.runtime.remote.protocols import openai_responses
 from tests.runtime.remote.faults import Fault, FaultProxy, listed
 from tests.runtime.remote.hosted_runs import (
     KEY_NAME,
@@ -206,6 +207,30 @@ def test_a_stored_answer_is_fetched_where_it_is(tmp_path: Path):
         assert found.fallbacks["openai:gpt-5.6"].answers == 1
         replayed = program.on(journal=path, resume=True).run("What?")
         assert (replayed.fallbacks, replayed.usage) == (found.fallbacks, found.usage)
+
+
+@pytest.mark.parametrize("state", ["in_progress", "unreadable"])
+def test_no_fallback_is_paid_for_an_answer_that_is_stored(state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = str(tmp_path / "j")
+    monkeypatch.setattr(openai_responses, "_LOOK_SECONDS", 0.001)
+    with (
+        hosted(),
+        Simulator() as first,
+        second_provider() as second,
+        FaultProxy(first.url, listed([Fault.IDLE]), idle=60.0) as proxy,
+    ):
+        define(second.url, "responses")
+        program = answer.on(target(proxy.url, "responses", store=True, attempts=2, fallback="second"))
+        broken_off(program, path)
+        [name] = kept_ids(path)
+        whole = first.stored[name]
+        first.stored[name] = {"x": 1} if state == "unreadable" else {**whole, "status": state}
+        with pytest.raises(EngineError):
+            program.on(journal=path, resume=True).run("What?")
+        assert kept_ids(path) == [name]
+        first.stored[name] = whole
+        assert not program.on(journal=path, resume=True).run("What?").fallbacks
+        assert (len(first.arrivals), len(second.arrivals)) == (1, 0)
 
 
 @pytest.mark.parametrize(("api", "other"), CASES)

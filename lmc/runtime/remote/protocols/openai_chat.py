@@ -94,7 +94,7 @@ class ChatProtocol:
                 last = choice if choice.finish_reason else last
                 if choice.delta.content and not on_text(text.add(choice.delta.content)):
                     # What follows is not needed: leaving the stream ends the generation at most providers.
-                    return Reply(str(text), "stop", usage)
+                    return Reply(str(text), "stop", usage, is_whole=False)
         if usage is not None and not has_choices:
             raise self._no_choices(usage)
         if last is None:

@@ -118,7 +118,7 @@ class CompletionsProtocol:
                     values += choice.logprobs.token_logprobs or ()
                 last = choice if choice.finish_reason else last
                 if choice.text and not on_text(text.add(choice.text)):
-                    return Reply(str(text), "stop", usage, tuple(ids) if self._gives_ids else None)
+                    return Reply(str(text), "stop", usage, tuple(ids) if self._gives_ids else None, is_whole=False)
         if last is None:
             raise malformed(self._service.model, "a stream that ends before its end")
         reply = self._reply(str(text), tuple(ids) if self._gives_ids else None, last, usage, asked)

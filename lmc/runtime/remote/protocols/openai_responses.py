@@ -95,10 +95,12 @@ class ResponsesProtocol:
 
     def _reply(self, answer: Any) -> Reply:
         name = self._service.model
-        usage = _usage(answer.usage)
+        usage = None if answer.usage is None else _usage(answer.usage)
         check_model(answer.model, self._service, usage)
         if answer.status == "failed":
             raise _failure(answer.error, name, usage)
+        if usage is None:
+            raise malformed(name, "no usage")
         pieces: list[str] = []
         for item in answer.output:
             if item.type in ("function_call", "custom_tool_call"):
@@ -146,8 +148,6 @@ def _failure(error: Any, name: str, usage: Usage | None) -> AttemptError:
 
 
 def _usage(found: Any) -> Usage:
-    if found is None:
-        return Usage(calls=1)
     details, output = found.input_tokens_details, found.output_tokens_details
     return Usage(
         found.input_tokens,

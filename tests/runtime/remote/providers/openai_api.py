@@ -150,7 +150,9 @@ class ChatApi:
         reply = answered.reply
         opening = _chat_head(answered, "chat.completion.chunk")
         with_usage = (answered.asked.body.get("stream_options") or {}).get("include_usage")
-        more: dict[str, Any] = {"usage": None} if with_usage else {}
+        # Some servers send what is counted so far with each part.
+        counted = {**_chat_usage(answered), "completion_tokens": 1} if len(reply.text) % 2 else None
+        more: dict[str, Any] = {"usage": counted} if with_usage else {}
 
         def chunk(number: int, delta: Mapping[str, Any], finish: str | None = None) -> bytes:
             choice = {"index": number, "delta": delta, "logprobs": None, "finish_reason": finish}
