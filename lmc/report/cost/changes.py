@@ -53,10 +53,19 @@ def causes(program: ComparedProgram) -> str:
         (change.hits, "cache hits"),
         (change.output, "outputs"),
         (change.other, "other"),
+        (change.model, "model"),
     ]
-    named = [f"{name} {_signed(value)}" for value, name in parts if abs(value) >= _SMALLEST]
+    named = [f"{cause} {_signed(value)}" for value, cause in parts if abs(value) >= _SMALLEST]
     text = f"your change {arrow(change.own, was)}" + (f" ({', '.join(named)})" if named else "")
     return text + (f"; prices {arrow(change.prices, was)}" if abs(change.prices) >= _SMALLEST else "")
+
+
+def earlier(program: ComparedProgram) -> str:
+    """Return the earlier name or model of a program, in front of its change; empty if both are the same."""
+    if program.before is None:
+        return ""
+    name, model = program.before
+    return f"model changed from {model}, " if model != program.program.model else f"renamed from {name}, "
 
 
 def _signed(change: Decimal) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -19,10 +19,11 @@ _NOTHING = StoredFigures(calls=0, prompt=0, cached=0, cache_written=0, output=0,
 
 @dataclass(frozen=True, slots=True)
 class DollarChange:
-    """Dollars more or less than in the baseline, by cause; the first five, at the prices of the baseline, are ``own``.
+    """Dollars more or less than in the baseline, by cause; all but ``prices`` are ``own``.
 
-    ``other`` is what the rest of a request costs: cache writes, reasoning, tiers of prices. ``prices`` comes from
-    other prices, or other price data, for the same requests.
+    ``model`` comes from the prices of another model, the others are at the prices of the baseline. ``other`` is for
+    cache writes, reasoning and tiers of prices. ``prices`` comes from other prices, or other price data, for the same
+    requests.
     """
 
     calls: Decimal = _ZERO
@@ -31,17 +32,18 @@ class DollarChange:
     output: Decimal = _ZERO
     other: Decimal = _ZERO
     prices: Decimal = _ZERO
+    model: Decimal = _ZERO
 
     @property
     def own(self) -> Decimal:
         """The change that comes from the programs."""
-        return _sum((self.calls, self.prompt, self.hits, self.output, self.other))
+        return _sum((self.calls, self.prompt, self.hits, self.output, self.other, self.model))
 
     def __add__(self, other: DollarChange) -> DollarChange:
         return DollarChange(
             *(
                 MONEY.add(getattr(self, name), getattr(other, name))
-                for name in ("calls", "prompt", "hits", "output", "other", "prices")
+                for name in ("calls", "prompt", "hits", "output", "other", "prices", "model")
             )
         )
 
@@ -63,11 +65,15 @@ class ComparedCall:
 
 @dataclass(frozen=True, slots=True)
 class ComparedProgram:
-    """A program beside its baseline. ``was`` None: it is new, so all of its calls are added."""
+    """A program beside its baseline. ``was`` None: it is new, so all of its calls are added.
+
+    ``before`` is its earlier program and model, if its file was renamed or its model changed.
+    """
 
     program: ProgramCost
     was: StoredProgram | None
     calls: tuple[ComparedCall, ...]
+    before: tuple[str, str] | None = None
 
     @property
     def change(self) -> DollarChange | None:
@@ -77,31 +83,69 @@ class ComparedProgram:
 
 @dataclass(frozen=True, slots=True)
 class ComparedReport:
-    """A report beside its baseline. ``removed`` are the program and the model of what the report lacks."""
+    """A report beside its baseline. ``removed`` are the programs that the report lacks, by name and model."""
 
     report: CostReport
     programs: tuple[ComparedProgram, ...]
-    removed: tuple[tuple[str, str], ...] = ()
+    removed: Mapping[tuple[str, str], StoredProgram] = field(default_factory=dict[tuple[str, str], StoredProgram])
 
     def find(self, program: ProgramCost) -> ComparedProgram:
         """Return a program of the report beside its baseline."""
         return next(each for each in self.programs if each.program.key == program.key)
 
+    def only(self, program: ProgramCost) -> ComparedReport:
+        """Return the comparison of one program."""
+        return ComparedReport(self.report, (self.find(program),))
+
+    @property
+    def stored(self) -> tuple[StoredProgram, ...]:
+        """The programs of the baseline that are compared: those of the report and the removed ones."""
+        return *(each.was for each in self.programs if each.was is not None), *self.removed.values()
+
+    @property
+    def before(self) -> Decimal | None:
+        """The dollars of ``stored``; None where one has no price."""
+        found = [each.total.usd for each in self.stored]
+        return None if None in found else _sum(each for each in found if each is not None)
+
     @property
     def change(self) -> DollarChange | None:
-        """The change of all programs; None where one is not known."""
-        return _total(each.change for each in self.programs)
+        """The change of all programs, with the removed ones; None where one is not known."""
+        gone = (
+            None if each.total.usd is None else DollarChange(calls=MONEY.minus(each.total.usd))
+            for each in self.removed.values()
+        )
+        return _total((*(each.change for each in self.programs), *gone))
 
 
 def compare(report: CostReport, baseline: CostBaseline, *, is_complete: bool) -> ComparedReport:
     """Return a report beside its baseline. Raises ``InputError`` for a baseline of other rows.
 
-    ``is_complete``: it has all programs of the project, so others of the baseline were removed.
+    ``is_complete``: it has all programs of the project, so others of the baseline were removed, renamed, or have
+    another model.
     """
-    programs = tuple(_program(each, baseline.find(each)) for each in report.programs)
-    keys = {each.key for each in report.programs}
-    stored = sorted((name, model) for name, models in baseline.programs.items() for model in models)
-    return ComparedReport(report, programs, tuple(each for each in stored if is_complete and each not in keys))
+    found = {each.key: baseline.find(each) for each in report.programs}
+    stored = {(name, model): each for name, models in baseline.programs.items() for model, each in models.items()}
+    left = {key: stored[key] for key in sorted(stored) if is_complete and key not in found}
+    programs: list[ComparedProgram] = []
+    for each in report.programs:
+        before = _earlier(each, left) if found[each.key] is None else None
+        was = found[each.key] if before is None else left.pop(before)
+        programs.append(_program(each, was, before))
+    return ComparedReport(report, tuple(programs), left)
+
+
+def _earlier(program: ProgramCost, left: Mapping[tuple[str, str], StoredProgram]) -> tuple[str, str] | None:
+    """Return the earlier key of a program with the same rows: with another model, or of another file with its calls."""
+    calls = {call.op: _tokens(StoredFigures.of(call)) for call in program.calls}
+    same_rows = {key: each for key, each in left.items() if each.rows == program.rows.digest}
+    models = [key for key in same_rows if key[0] == program.program]
+    files = [
+        key
+        for key, each in same_rows.items()
+        if key[1] == program.model and calls and {op: _tokens(call) for op, call in each.calls.items()} == calls
+    ]
+    return next(iter((*models, *files)), None)
 
 
 def percent(change: Decimal, before: Decimal) -> Decimal | None:
@@ -109,7 +153,7 @@ def percent(change: Decimal, before: Decimal) -> Decimal | None:
     return change * 100 / before if before else (_ZERO if not change else None)
 
 
-def _program(program: ProgramCost, was: StoredProgram | None) -> ComparedProgram:
+def _program(program: ProgramCost, was: StoredProgram | None, before_key: tuple[str, str] | None) -> ComparedProgram:
     stored = {} if was is None else was.calls
     now = {call.op: call for call in program.calls}
     removed = [op for op in stored if op not in now]
@@ -127,7 +171,14 @@ def _program(program: ProgramCost, was: StoredProgram | None) -> ComparedProgram
     for op in sorted(set(removed) - set(renamed.values())):
         change = _change(_NOTHING, stored[op], program.price, old_price)
         calls.append(ComparedCall(op, "removed", None, None, stored[op], change))
-    return ComparedProgram(program, was, tuple(calls))
+    if before_key is not None and before_key[1] != program.model:
+        calls = [replace(call, change=_of_model(call.change)) for call in calls]
+    return ComparedProgram(program, was, tuple(calls), before_key)
+
+
+def _of_model(change: DollarChange | None) -> DollarChange | None:
+    """Return a change whose other prices are those of another model."""
+    return None if change is None else replace(change, prices=_ZERO, model=change.prices)
 
 
 def _renamed(added: Iterable[CallFigures], removed: Mapping[str, StoredFigures]) -> Mapping[str, str]:

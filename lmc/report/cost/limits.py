@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from lmc.ir.errors import InputError
-from lmc.report.cost.comparison import ComparedReport, DollarChange, percent
+from lmc.report.cost.comparison import ComparedReport, percent
 from lmc.report.cost.model import CostReport, CountRange, MoneyRange, ProgramCost, money_text
 
 LIMIT_KEYS = ("max_usd", "max_increase_percent", "max_calls", "max_seconds", "min_cached_fraction")
@@ -84,19 +84,17 @@ def check_limits(
     own: Mapping[tuple[str, str], CostLimits],
 ) -> tuple[CheckedLimit, ...]:
     """Return all limits: those on the sum of all programs, then those on single ones, by program and model."""
-    found = list(_checked("total", report.programs, None if compared is None else compared.change, total, compared))
+    found = list(_checked("total", report.programs, total, compared))
     for program in report.programs:
         if program.key in own:
-            change = None if compared is None else compared.find(program).change
             scope = f"{program.program} on {program.model}"
-            found += _checked(scope, (program,), change, own[program.key], compared)
+            found += _checked(scope, (program,), own[program.key], None if compared is None else compared.only(program))
     return tuple(found)
 
 
 def _checked(
     scope: str,
     programs: Sequence[ProgramCost],
-    change: DollarChange | None,
     limits: CostLimits,
     compared: ComparedReport | None,
 ) -> Iterator[CheckedLimit]:
@@ -122,7 +120,7 @@ def _checked(
     if limits.min_cached_fraction is not None:
         yield _cached(scope, programs, limits.min_cached_fraction, unknown)
     if limits.max_increase_percent is not None:
-        yield _increase(scope, programs, change, limits, compared)
+        yield _increase(scope, programs, limits, compared)
 
 
 def _most(
@@ -157,7 +155,6 @@ def _cached(scope: str, programs: Sequence[ProgramCost], limit: Decimal, unknown
 def _increase(
     scope: str,
     programs: Sequence[ProgramCost],
-    change: DollarChange | None,
     limits: CostLimits,
     compared: ComparedReport | None,
 ) -> CheckedLimit:
@@ -165,15 +162,13 @@ def _increase(
     assert limit is not None
     if compared is None:
         return CheckedLimit(scope, name, limit, "unknown", "not known: there is no baseline; give --baseline FILE")
-    stored = [compared.find(each).was for each in programs]
-    if all(each is None for each in stored):
+    if not compared.stored:
         return CheckedLimit(scope, name, limit, "new", "not in the baseline: lmc cost --update-baseline adds it")
-    was = [each.total.usd for each in stored if each is not None]
+    change, before = compared.change, compared.before
     unknown = _left_out(programs) or _unpriced(programs)
-    if change is None or None in was or unknown:
+    if change is None or before is None or unknown:
         cause = unknown or "the baseline has no price"
         return CheckedLimit(scope, name, limit, "unknown", f"not known: {cause}")
-    before = sum((each or Decimal(0) for each in was), Decimal(0))
     more = change.own + (change.prices if limits.count_price_changes else 0)
     found = percent(more, before)
     counted = "" if limits.count_price_changes or not change.prices else f"; prices: {_signed(change.prices)} apart"

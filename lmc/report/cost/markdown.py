@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from lmc.report.cost.amounts import ESTIMATED, calls, count, dollars, outputs, prompts, usd
-from lmc.report.cost.changes import arrow, causes, versus
-from lmc.report.cost.comparison import ComparedCall, ComparedReport
+from lmc.report.cost.changes import arrow, causes, earlier, versus
+from lmc.report.cost.comparison import ComparedCall, ComparedProgram, ComparedReport
 from lmc.report.cost.limits import CheckedLimit
 from lmc.report.cost.model import CallFigures, CostReport, MoneyRange, ProgramCost
 from lmc.report.forms.mermaid import escaped as label
@@ -102,8 +102,7 @@ def _total_change(compared: ComparedReport | None) -> str:
     change = compared.change
     if change is None:
         return ", change not known"
-    was = [each.was.total.usd or Decimal(0) for each in compared.programs if each.was is not None]
-    return f" {arrow(change.own + change.prices, sum(was, Decimal(0)))}"
+    return f" {arrow(change.own + change.prices, compared.before or Decimal(0))}"
 
 
 def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[str]:
@@ -115,7 +114,7 @@ def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[s
             f"- {_text(program.program)} on {_text(program.model)}, {program.rows.count:,} rows: "
             f"{at_least}{usd(total.usd)}, {calls(program)} calls, critical path {program.critical_path.calls}"
         )
-        lines.append(line + ("" if compared is None else f"; {causes(compared.find(program))}"))
+        lines.append(line + ("" if compared is None else f"; {_changed(compared.find(program))}"))
     removed = () if compared is None else compared.removed
     lines += [f"- {_text(name)} on {_text(model)}: removed" for name, model in removed]
     yield "\n".join(lines[:_ROWS])
@@ -128,6 +127,11 @@ def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[s
     )
     if versions:
         yield f"Prices: {', '.join(map(_text, versions[:3]))}"
+
+
+def _changed(program: ComparedProgram) -> str:
+    before = _text(earlier(program))
+    return f"{before.rstrip()} {causes(program)}" if before else causes(program)
 
 
 def _limits(limits: Sequence[CheckedLimit]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from lmc.report.cost.amounts import ESTIMATED, UNPRICED, calls, count, dollars, mark, number, outputs, prompts, usd
-from lmc.report.cost.changes import causes, total_change, versus
+from lmc.report.cost.changes import causes, earlier, total_change, versus
 from lmc.report.cost.comparison import ComparedCall, ComparedProgram, ComparedReport
 from lmc.report.cost.model import (
     CallFigures,
@@ -57,7 +57,7 @@ def _program(program: ProgramCost, compared: ComparedProgram | None) -> Iterator
     yield from _aligned(list(_lines(program, compared)))
     yield _total(program) + ("" if compared is None else f"   {total_change(compared)}")
     if compared is not None:
-        yield f"vs base: {causes(compared)}"
+        yield f"vs base: {earlier(compared)}{causes(compared)}"
     for each in program.breaks:
         place = f"{each.place}" if each.place else "a graph break"
         yield f"unknown after {place}: {each.cause} (runs {count(each.runs)})"

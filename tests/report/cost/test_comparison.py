@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from lmc.ir.errors import InputError
 from lmc.report.cost.baseline import baseline_of, baseline_schema_text, baseline_text, read_baseline
-from lmc.report.cost.comparison import ComparedReport, compare
+from lmc.report.cost.changes import earlier
+from lmc.report.cost.comparison import ComparedReport, DollarChange, compare
 from lmc.report.cost.limits import CheckedLimit, CostLimits, check_limits
 from lmc.report.cost.model import CountRange, MoneyRange, PriceRate, ProgramCost
 from tests.project.layers import REPOSITORY
@@ -167,14 +168,49 @@ def test_added_removed_and_renamed_calls() -> None:
 
 
 def test_programs_that_are_gone_or_new() -> None:
-    other = program(_BEFORE, name="other.py:other")
-    found = _compared(other, program(_BEFORE))
-    assert found.removed == (("judge.py:judge", "openai:m"),)
+    limits = CostLimits(max_increase_percent=Decimal(5))
+    was = program(_BEFORE)
+    other = program(_with("judge/why", output=900), name="other.py:other")
+    found = _compared(other, was)
+    assert tuple(found.removed) == (was.key,)
     assert found.programs[0].was is None
-    assert not _compared(other, program(_BEFORE), is_complete=False).removed
-    (limit,) = _verdicts(CostLimits(max_increase_percent=Decimal(5)), other, program(_BEFORE))
+    assert found.change is not None
+    assert was.total.usd is not None
+    assert other.total.usd is not None
+    assert found.before == was.total.usd.expected
+    assert found.change.own == other.total.usd.expected - was.total.usd.expected
+    (limit,) = _verdicts(limits, other, was)
+    assert limit.verdict == "exceeded", "what is removed counts as what was there before"
+    assert not _compared(other, was, is_complete=False).removed
+    empty = compare(report(other), baseline_of(report()), is_complete=True)
+    (limit,) = check_limits(report(other), empty, limits, {})
     assert limit.verdict == "new"
     assert not limit.fails
+
+
+def test_a_renamed_program_has_not_changed() -> None:
+    renamed = program(_BEFORE, name="other.py:judge")
+    found = _compared(renamed, program(_BEFORE))
+    assert not found.removed
+    assert found.programs[0].before == ("judge.py:judge", "openai:m")
+    assert found.change == DollarChange()
+    (limit,) = _verdicts(CostLimits(max_increase_percent=Decimal(0)), renamed, program(_BEFORE))
+    assert limit.verdict == "kept"
+    assert earlier(found.programs[0]) == "renamed from judge.py:judge, "
+
+
+def test_another_model_is_a_change_of_the_program() -> None:
+    dearer = PRICE.model_copy(update={"input": PriceRate(base=Decimal(4)), "cached": PriceRate(base=Decimal(1))})
+    now = program(_BEFORE, model="openai:large", price=dearer)
+    found = _compared(now, program(_BEFORE))
+    assert not found.removed
+    assert found.change is not None
+    assert found.change.prices == 0
+    assert found.change.own == found.change.model > 0
+    for own in ({}, {now.key: CostLimits(max_increase_percent=Decimal(10))}):
+        limits = check_limits(report(now), found, CostLimits(max_increase_percent=Decimal(10)), own)
+        assert {each.verdict for each in limits} == {"exceeded"}
+    assert earlier(found.programs[0]) == "model changed from openai:m, "
 
 
 def test_limits_are_kept_exceeded_or_unknown() -> None:
