@@ -385,9 +385,10 @@ class PrefixWalk:
             node.computed = node.parent.measure if node.parent.prefilled else node.parent.computed
         for_batch = node.constant and node.leaves_batch
         node.ahead = node.gained_ahead.reaches(AHEAD_TOKENS)
-        if node.prefilled or not (node.is_shared or for_batch or node.ahead):
+        is_own = node.ahead and not node.constant
+        if node.prefilled or not (node.is_shared or for_batch or is_own):
             return
-        if node.ahead or node.gained.reaches(self.function.minimum_tokens):
+        if is_own or node.gained.reaches(self.function.minimum_tokens):
             node.prefilled = True
             self.function.remarks.prefilled(node)
         elif node.gained.tokens:

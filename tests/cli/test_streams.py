@@ -35,7 +35,8 @@ def run(redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_what_nobody_hears_is_not_said(tmp_path: Path, redirection: str, arguments: tuple[str, ...]):
     (tmp_path / "s.jsonl").write_text('{"id": 1, "tokens": [1, 2, 3], "output": 2}\n')
     done = run(redirection, *arguments)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert not done.stderr or (redirection == ">&-" and done.stderr.startswith("seconds are not calibrated"))
 
 
 @pytest.mark.parametrize("output", [(), ("-o", "-"), ("-o", "out.jsonl")])

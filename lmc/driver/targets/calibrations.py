@@ -60,8 +60,10 @@ def cost_model_of(target: Target | None) -> tuple[CostModel, str | None]:
     found = None if target is None else calibration_of(target)
     if found is not None:
         return found.cost, None
+    if target is not None and target.kind not in WITH_WEIGHTS:
+        return REFERENCE, None
     note = "seconds are not calibrated: they are those of an 8B model on one A100"
-    if target is not None and target.kind in WITH_WEIGHTS:
+    if target is not None:
         note += f"; lmc calibrate --model {target.spec} measures this machine"
     return REFERENCE, note
 

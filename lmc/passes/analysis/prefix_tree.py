@@ -157,6 +157,11 @@ class ContextUser:
         return self.tail if head is None else (head, *self.text[self.part + 1 :], *self.tail)
 
     @property
+    def is_ahead(self) -> bool:
+        """True if it waits behind text that is its own instance's: all instances share a literal one anyway."""
+        return self.waits and any(isinstance(part, Value) for part in self.text)
+
+    @property
     def is_literal(self) -> bool:
         """True if no value is left."""
         return not any(isinstance(part, Value) for part in (*self.text[self.part :], *self.tail))
@@ -209,7 +214,7 @@ class PrefixTree:
         """
         members, node = group.members, group.node
         literal_only = node.constant and not group.past_constant
-        alone = len(members) == 1 and not (members[0].repeats or members[0].waits)
+        alone = len(members) == 1 and not (members[0].repeats or members[0].is_ahead)
         one_arm = members[0].arm is not None and all(member.arm == members[0].arm for member in members)
         if group.splits > _MAX_SPLITS or one_arm or (alone and (not literal_only or members[0].is_literal)):
             return self._attach(group)
