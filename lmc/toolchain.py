@@ -104,6 +104,24 @@ def own_folder(folder: Path) -> Path:
     return folder
 
 
+def replace_own_file(file: Path, text: str) -> None:
+    """Write a file of this user's alone (mode 0600). It is replaced as a whole, and its folder is made.
+
+    Raises:
+        ForeignFolderError: somebody else could have put files into its folder.
+        OSError: it cannot be written.
+    """
+    own_folder(file.parent)
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as temporary:
+            temporary.write(text)
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
 def find_compiler() -> Compiler:
     """Return `$CC` with its options, or the first of cc, gcc and clang that runs.
 

@@ -164,7 +164,7 @@ def test_a_killed_batch_is_finished_and_no_finished_request_is_sent_again(
 def test_sessions_that_are_killed_cost_no_more_than_their_budget_together(
     lmc: Callable[..., Said], program: str, start: Callable[..., Any]
 ):
-    """What was sent is counted outside of the process. The kinds of the limits change from session to session."""
+    """A server outside of the process counts the requests. Each session has another kind of limit."""
     rows = ROWS // 4
     draw = random.Random(os.environ.get("LMC_TEST_FULL", ""))
     Path("killed.py").write_text(PROGRAM)

@@ -16,7 +16,7 @@ from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import ContextOp, ExtendOp, GenOp, HostCallOp, ReturnOp
 from lmc.ir.dialects.region_ops import ConditionOp, LoopOp, YieldOp
 from lmc.ir.engine.capabilities import Capabilities
-from lmc.ir.engine.protocol import EngineInfo, Generation, Handle, OnDelta, Request, Score, ScoreRequest
+from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.ids import matching
 from lmc.ir.module import Function, Module
@@ -28,6 +28,7 @@ from lmc.ir.types import BOOL, CTX, TEXT
 from lmc.ir.usage import Usage
 from tests.flow_strategies import flow_programs
 from tests.program_strategies import Program, programs
+from tests.recording_toy import RecordingToy
 
 _INFO = EngineInfo("toy", 1 << 20)
 
@@ -73,32 +74,10 @@ def _check(program: Program) -> None:
         _expect_inside(walked, outcome.profile)
 
 
-class _Recorder(ToyEngine):
-    """A toy that keeps its answers by op id and number."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answers: dict[tuple[str, int], Generation | Score] = {}
-
-    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
-        handle = super().submit(request, on_delta)
-        if handle.future.exception() is None:
-            self.answers[request.op_id, request.number] = handle.future.result()
-        return handle
-
-    def score(self, request: ScoreRequest) -> Handle[Score]:
-        handle = super().score(request)
-        self.answers[request.op_id, request.number] = handle.future.result()
-        return handle
-
-    def answer(self, op_id: str, number: int) -> Generation | Score | None:
-        return self.answers.get((op_id, number))
-
-
 @settings(max_examples=30)
 @given(programs())
 def test_with_recorded_answers_what_no_host_decides_is_exact(program: Program) -> None:
-    engine = _Recorder()
+    engine = RecordingToy()
     outcome = interpret(program.module, program.inputs, engine, hosts=program.hosts, constraints=program.constraints)
     facts = WalkFacts(counting(toy_tokenizer()), _INFO, program.constraints, recorded=engine.answer)
     walked = walk_row(program.module, program.inputs, facts)

@@ -15,13 +15,13 @@ from lmc.driver.options import Options
 from lmc.driver.runner import Runner
 from lmc.driver.targets.constraints import compiler
 from lmc.driver.targets.service import service
-from lmc.ir.engine.protocol import EngineInfo, Generation, Handle, OnDelta, Request, Score, ScoreRequest
-from lmc.ir.engine.toy import ToyEngine
+from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.module import Module
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.interpreter import interpret
 from lmc.ir.usage import Usage
 from tests.examples.cases import EXAMPLES
+from tests.recording_toy import RecordingToy
 
 CHANGING = ("dce", "canonicalize", "cse", "compile-constraints", "distribute-loops")
 """Passes that may change what is sent."""
@@ -54,28 +54,6 @@ def test_the_cost_of_an_example_lies_in_its_range(name: str, target_name: str) -
     assert usage.generated_tokens in total.output
 
 
-class _Recorder(ToyEngine):
-    """A toy that keeps its answers by op id and number."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answers: dict[tuple[str, int], Generation | Score] = {}
-
-    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
-        handle = super().submit(request, on_delta)
-        if handle.future.exception() is None:
-            self.answers[request.op_id, request.number] = handle.future.result()
-        return handle
-
-    def score(self, request: ScoreRequest) -> Handle[Score]:
-        handle = super().score(request)
-        self.answers[request.op_id, request.number] = handle.future.result()
-        return handle
-
-    def answer(self, op_id: str, number: int) -> Generation | Score | None:
-        return self.answers.get((op_id, number))
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_with_recorded_answers_the_estimate_without_a_pass_is_what_a_run_without_it_measures(name: str) -> None:
     example = EXAMPLES[name]
@@ -85,7 +63,7 @@ def test_with_recorded_answers_the_estimate_without_a_pass_is_what_a_run_without
         ((compiled, values),) = Runner(example.program, options).place_all([((), example.rows[0])])
         module = compiled.plan.module
         inputs = {parameter.value.name: values[parameter.name] for parameter in compiled.plan.parameters}
-        engine = _Recorder()
+        engine = RecordingToy()
         constraints = compiled.constraints(compiler(compiled.cache, compiled.tokenizer))
         outcome = interpret(module, inputs, engine, hosts=compiled.hosts, constraints=constraints)
         info = EngineInfo("toy", 1 << 20, capabilities=compiled.target.capabilities)

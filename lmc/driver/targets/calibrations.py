@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import platform
-import tempfile
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,7 +19,7 @@ from lmc.cache.simulation.report import REFERENCE, CostModel
 from lmc.driver.targets.registry import model_folder
 from lmc.ir.engine.target import WITH_WEIGHTS, Target
 from lmc.ir.errors import InputError
-from lmc.toolchain import ForeignFolderError, own_folder, user_cache
+from lmc.toolchain import ForeignFolderError, replace_own_file, user_cache
 
 PLACE = "LMC_CALIBRATIONS"
 """The variable that names the file; ``off``: there are no calibrations."""
@@ -79,15 +78,7 @@ def keep_calibration(target: Target, found: Calibration) -> Path | None:
     entries = {name: {**asdict(kept[name]), "date": kept[name].date.isoformat()} for name in newest}
     text = json.dumps({"version": _VERSION, "calibrations": entries}, indent=1)
     with suppress(OSError, ForeignFolderError):
-        own_folder(file.parent)
-        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".calibrations-")  # mode 0600
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as temporary:
-                temporary.write(text)
-            Path(name).replace(file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        replace_own_file(file, text)
         return file
     return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,7 +19,7 @@ import pydantic
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import EngineError, InputError
 from lmc.runtime.remote.probe import MOST_CHARACTERS, Probe, ServedModel, probe, served_model
-from lmc.toolchain import ForeignFolderError, own_folder, user_cache
+from lmc.toolchain import ForeignFolderError, replace_own_file, user_cache
 
 PLACE = "LMC_PROBE_CACHE"
 """The variable that names the file; ``off``: probes are kept for the process alone."""
@@ -181,12 +180,4 @@ def _store(path: str, found: DatedProbe) -> None:
     entries = {name: {**asdict(kept[name]), "date": kept[name].date.isoformat()} for name in newest}
     text = json.dumps({"version": _VERSION, "servers": entries}, indent=1)
     with suppress(OSError, ForeignFolderError):
-        own_folder(file.parent)
-        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".servers-")  # mode 0600
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as temporary:
-                temporary.write(text)
-            Path(name).replace(file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        replace_own_file(file, text)

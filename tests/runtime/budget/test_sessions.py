@@ -93,7 +93,7 @@ def session(program: Program, engine: BillingEngine, path: Path, budget: Budget 
 @settings(max_examples=500 if FULL else 100)
 @given(programs(), st.lists(st.tuples(budgets, st.integers(1, 40)), min_size=2, max_size=4), st.integers(0, 9))
 def test_no_session_spends_beyond_its_budget(program: Program, sessions: list[Any], seed: int):
-    """What earlier sessions have spent counts, whatever budgets they had: all that was sent, at its worst case."""
+    """The spending of earlier sessions counts at its worst case, whatever budgets these had."""
     engine = BillingEngine(seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "j")
