@@ -215,7 +215,7 @@ class HintFinder:
         )
 
     def _same_for_rows(self) -> Iterator[FoundHint]:
-        """Calls of which all rows make the same. Rows that run other modules may have other texts in them."""
+        """Calls that are equal in all rows. Rows that run other modules may have other texts in them."""
         if self._rows < 2 or len(self._modules) != 1 or not self._inputs.differing:
             return
         (module,) = self._modules

@@ -200,8 +200,8 @@ class _Motion:
         return is_pure and not op.IS_TERMINATOR and not op.regions and not touches(op, self._seen_by_others)
 
 
-def is_slow(op: Op) -> int:
-    """Return 1 for an op that others wait for: a model call or a host function."""
+def _delay(op: Op) -> int:
+    """Return the time that an op takes, for the order of events: 1 for a model call or a host function, else 0."""
     return int(op.billable or isinstance(op, HostCallOp))
 
 
@@ -260,7 +260,7 @@ class PrefixWalk:
             same_in_every_instance(body),
             ContextLengths(remarks.context),
             objects,
-            PathCosts(objects, is_slow),
+            PathCosts(objects, _delay),
         )
         return cls(function, body, None).run()
 
@@ -342,14 +342,14 @@ class PrefixWalk:
                 self.nested.setdefault(user.index, []).append(user.op)
 
     def _waits(self, user: User, ready: int) -> bool:
-        """Return True if ``user`` certainly runs, and waits for more than its context, which is there ``ready``."""
+        """Return True if ``user`` runs in any case, and an operand is known later than its context, at ``ready``."""
         inside = user.op is not self.block.ops[user.index]
         return not inside and any(self.ready.get(value, 0) > ready for value in user.op.operands)
 
     def _members(self, users: Sequence[User], ready: int) -> list[ContextUser]:
-        """Return the users that append text which others may share, or which is there before the rest.
+        """Return the users that append text which others may share, or which is known before the rest of the prompt.
 
-        What belongs to a region is not there outside of it.
+        Text of a region is not known outside of it.
         """
         members: list[ContextUser] = []
         for number, user in enumerate(users):
@@ -487,8 +487,8 @@ class HoistPrefixes(FunctionPass):
     all instances, together with the literal text that the next op would begin with; an instance that runs alone leaves
     it to its calls.
 
-    A prefix that is there before the rest of a prompt, because that waits for another call or a host function, is
-    computed meanwhile (``ahead``). It has at least 64 tokens that no earlier call computes.
+    A prefix with text of the instance is computed ahead while the rest of its prompt waits for another call or a host
+    function. It has at least 64 tokens that no earlier call computes.
 
     Regions are branches too: a prefix that the body of a loop or a map continues is computed before it, and so is
     one that both arms of a conditional begin with. What one arm alone shares stays there. Before that, ops that give

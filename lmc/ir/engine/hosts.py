@@ -57,7 +57,7 @@ def stops_program(error: BaseException | None) -> TypeGuard[LmcError]:
 
 
 def can_be_resumed(error: BaseException | None) -> bool:
-    """Return True for an error with which a run ends, and after which it goes on later: its budget, its quota."""
+    """Return True for an error that ends a run which can be resumed: of its budget, of a quota."""
     return isinstance(error, EngineError) and stops_program(error)
 
 

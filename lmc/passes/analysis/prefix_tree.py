@@ -158,7 +158,7 @@ class ContextUser:
 
     @property
     def is_ahead(self) -> bool:
-        """True if it waits behind text that is its own instance's: all instances share a literal one anyway."""
+        """True if it waits behind text of its own instance. Literal text is cached anyway: all instances share it."""
         return self.waits and any(isinstance(part, Value) for part in self.text)
 
     @property

@@ -153,7 +153,7 @@ def broken_off(program: Any, path: str, monkeypatch: pytest.MonkeyPatch, after: 
 def test_all_that_earlier_sessions_spent_counts(
     before: Budget | None, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Whatever limits they had: calls, tokens and dollars are sums over what was sent."""
+    """Calls, tokens and dollars are sums over the requests that were sent, for any kinds of limits."""
     path = str(tmp_path / "j")
     with hosted(), Simulator() as simulator:
         program = discussion.on(target(simulator.url, "chat", attempts=1), journal=path)
