@@ -20,7 +20,11 @@ def test_a_batch_finds_what_comes_again(runs: list[list[Run]]):
     assert one_by_one.statistics.cached_tokens == 0
     # In a batch each agent of a workflow answers all three instances before the next one does.
     # Prefixes that are computed ahead of their calls are requests of their own.
-    assert ours.statistics.prompt_tokens >= one_by_one.statistics.prompt_tokens
+    ahead = ours.statistics.requests - one_by_one.statistics.requests
+    more = ours.statistics.prompt_tokens - one_by_one.statistics.prompt_tokens
+    assert one_by_one.statistics.requests == 2 * 3 * 3
+    assert 0 <= more <= ahead * (SMALL.fixed + SMALL.task)
+    assert bool(more) == bool(ahead)
     assert ours.statistics.prefilled_tokens < one_by_one.statistics.prefilled_tokens
     assert ours.statistics.cached_tokens >= 2 * 3 * (3 - 1) * SMALL.fixed
 
