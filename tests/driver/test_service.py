@@ -113,15 +113,17 @@ def test_a_loop_that_stops_waiting_says_nothing_and_leaves_nothing(caplog: pytes
 
 def test_who_cancels_twice_does_not_wait(caplog: pytest.LogCaptureFixture):
     loop = BackgroundLoop()
-    hold = threading.Event()
+    begun, hold = threading.Event(), threading.Event()
     said: list[str] = []
 
     async def work() -> None:
+        begun.set()
         hold.wait(10)
 
     async def main() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(str(context)))
         task = asyncio.ensure_future(loop.start(work()).wait())
+        assert await asyncio.to_thread(begun.wait, 10)  # work that has not begun ends at once
         for _ in range(2):
             await asyncio.sleep(0.02)
             assert not task.done()
