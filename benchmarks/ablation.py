@@ -18,12 +18,8 @@ import argparse
 import math
 import os
 import random
-import re
 import shlex
-import signal
-import socket
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -35,16 +31,14 @@ from lmc.driver.targets.openmp import SLEEPING_THREADS
 
 os.environ |= SLEEPING_THREADS  # before torch loads
 
-import httpx2
-
 import lmc
 from benchmarks.engine import FOLDER
+from benchmarks.peer_servers import BLOCK, llama_cpp_server, vllm_server
 from benchmarks.peers.shapes import ALL_SHAPES, Row, words
 from benchmarks.programs import PROGRAMS
 from benchmarks.results import machine, processor, table, write_section
 from benchmarks.runners import versions
-from benchmarks.servers import BLOCK, CAPABILITIES, computed_tokens, distinct_tokens, empty_cache
-from benchmarks.serving import vllm_serving
+from benchmarks.servers import CAPABILITIES, distinct_tokens, text_target
 from benchmarks.workloads import make_small_model
 from lmc.ir.wording import with_count
 from lmc.passes.pipelines import pipeline
@@ -209,61 +203,17 @@ def vllm(program: str) -> Generator[Place]:
     del program
     folder = make_small_model(FOLDER / "agents")
     pages = str(POOL // BLOCK)
-    with vllm_serving(os.environ["LMC_BENCH_VLLM"], folder, DTYPE, "--num-gpu-blocks-override", pages) as (endpoint, _):
-        target = lmc.remote(
-            f"server:{endpoint.url}#{endpoint.model}",
-            tokenizer=str(folder),
-            capabilities=CAPABILITIES,
-        )
-        yield Place(
-            target,
-            lambda: computed_tokens(endpoint.url),
-            lambda: empty_cache("vllm", endpoint.url),
-        )
+    with vllm_server(os.environ["LMC_BENCH_VLLM"], folder, DTYPE, "--num-gpu-blocks-override", pages) as found:
+        target = lmc.remote(f"server:{found.url}#{found.model}", tokenizer=str(folder), capabilities=CAPABILITIES)
+        yield Place(target, found.computed, found.forget)
 
 
 @contextmanager
 def llama_cpp(program: str) -> Generator[Place]:
-    """The server of llama-cpp-python, which runs one request at a time; it logs the tokens that it computes."""
+    """The server of llama-cpp-python, which takes texts."""
     del program
-    interpreter = os.environ["LMC_BENCH_LLAMA_CPP"]
-    folder = make_small_model(FOLDER / "agents")
-    convert = "import sys; from benchmarks.peers.gguf_model import converted; from pathlib import Path; "
-    convert += f"converted(Path(sys.argv[1]), {DTYPE!r})"
-    subprocess.run([interpreter, "-c", convert, str(folder)], check=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [interpreter, "-m", "llama_cpp.server", "--model", str(folder / f"{DTYPE}.gguf"), "--port", str(port)]
-    command += ["--n_ctx", "4096", "--n_threads", str(os.cpu_count() or 1), "--verbose", "true"]
-    log = FOLDER / "ablation_llama.log"
-    with (
-        log.open("wb") as out,
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True) as process,
-    ):
-        url = f"http://127.0.0.1:{port}"
-        try:
-            while process.poll() is None:
-                try:
-                    models = httpx2.get(f"{url}/v1/models").json()["data"]
-                    break
-                except (httpx2.TransportError, ValueError):
-                    time.sleep(0.2)
-            else:
-                raise SystemExit(log.read_text(encoding="utf-8", errors="replace")[-3000:])
-
-            def computed() -> float:
-                text = log.read_text(encoding="utf-8", errors="replace")
-                return sum(map(int, re.findall(r"eval time = .*?/ +(\d+) (?:tokens|runs)", text)))
-
-            def forget() -> None:  # it keeps the tokens of its last request alone
-                body = {"model": models[0]["id"], "prompt": " about", "max_tokens": 1}
-                httpx2.post(f"{url}/v1/completions", json=body, timeout=60).raise_for_status()
-
-            target = lmc.remote(f"server:{url}", api="completions", capabilities={**CAPABILITIES, "contexts": "text"})
-            yield Place(target, computed, forget)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
+    with llama_cpp_server(os.environ["LMC_BENCH_LLAMA_CPP"], make_small_model(FOLDER / "agents"), DTYPE) as found:
+        yield Place(text_target(found.url), found.computed, found.forget)
 
 
 PLACES: dict[str, Callable[[str], AbstractContextManager[Place]]] = {

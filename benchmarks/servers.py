@@ -2,19 +2,19 @@
 
 python benchmarks/servers.py [--write] [--server vllm] [--workload react] [--tight] [--repeats 3]
 
-The programs of `programs.py` on the 124.6M random model of `workloads.py`, greedy. Both sides send token ids and ask
-for equally many tokens. By hand, each row is a coroutine that awaits the calls of each step together, and all rows run
-at once, under a bound of 64 requests: as many as lmc has. Sides take turns, each from an empty cache. Answers must be
-equal. Servers: `lmc serve`, and vLLM's where `LMC_BENCH_VLLM` names its interpreter (README.md), with prefix caching.
-`--tight` gives the server a KV pool for a quarter of the distinct tokens of a batch. `computed` are the tokens that the
-server computed, by its own count.
+The programs of `programs.py` on the 124.6M random model of `workloads.py`, in float32 so that answers can be compared,
+greedy. Both sides ask for equally many tokens, with the same prompts: token ids, but for llama.cpp, which takes texts.
+By hand, each row is a coroutine that awaits the calls of each step together, and all rows run at once, under a bound of
+64 requests: as many as lmc has. Sides take turns, each from an empty cache. Answers must be equal. Servers: lmc's own,
+vLLM's with prefix caching where `LMC_BENCH_VLLM` names its interpreter, and that of llama-cpp-python where
+`LMC_BENCH_LLAMA_CPP` does (README.md). `--tight` gives the server a KV pool for a quarter of the distinct tokens of a
+batch. `computed` are the tokens that the server computed, by its own count. Each server has a section of its own.
 """
 
 import argparse
 import asyncio
 import os
 import random
-import re
 import shlex
 import statistics
 import sys
@@ -27,66 +27,73 @@ from typing import Any
 from lmc.driver.targets.openmp import SLEEPING_THREADS
 
 os.environ |= SLEEPING_THREADS  # before torch loads
-os.environ["VLLM_SERVER_DEV_MODE"] = "1"  # it can empty its cache then
 
 import httpx2
 import openai
 
 import lmc
 from benchmarks.engine import FOLDER
+from benchmarks.peer_servers import (
+    BLOCK,
+    RunningServer,
+    llama_cpp_server,
+    metrics_tokens,
+    vllm_server,
+)
 from benchmarks.peers.shapes import SHAPES, Call, Row
 from benchmarks.programs import PROGRAMS
 from benchmarks.results import machine, processor, table, write_section
 from benchmarks.runners import versions
-from benchmarks.serving import serving, vllm_serving
+from benchmarks.serving import serving
 from benchmarks.workloads import calls_of, make_words_model, tokenizer
 
 CONCURRENCY = 64
 SECONDS = 3600.0
-DTYPE = "bfloat16"
+DTYPE = "float32"
 POOL = 40_000
-BLOCK = 128
-"""Tokens of a page of vLLM on a CPU."""
+OURS, VLLM, LLAMA = "lmc serve", "vllm", "llama.cpp"
+_NEEDS = {VLLM: "LMC_BENCH_VLLM", LLAMA: "LMC_BENCH_LLAMA_CPP"}
+CAPABILITIES = {"parameters": ["temperature", "min_tokens"]}
 
 
 @contextmanager
-def started(server: str, tokens: int) -> Generator[tuple[str, str]]:
-    """Start a server with a KV pool of so many tokens; gives its address and the name of its model."""
+def started(server: str, tokens: int) -> Generator[RunningServer]:
+    """Start a server with a KV pool of so many tokens; that of llama.cpp has the last request's."""
     folder = make_words_model(FOLDER / "words")
-    if server == "lmc serve":
+    if server == OURS:
         with serving("--model", f"local:{folder}", "--dtype", DTYPE, "--kv-tokens", str(tokens)) as found:
-            yield found.url, found.model
-        return
-    interpreter = os.environ["LMC_BENCH_VLLM"]
-    pages = max(-(-tokens // BLOCK), 1)
-    # One page more: vLLM keeps one empty.
-    sizes = ("--num-gpu-blocks-override", str(pages + 1), "--max-model-len", str(min(pages * BLOCK, 4096)))
-    with vllm_serving(interpreter, folder, DTYPE, *sizes) as (endpoint, _):
-        yield endpoint.url, endpoint.model
+            url = found.url
+
+            def forget() -> None:
+                httpx2.post(f"{url}/flush_cache", timeout=60).raise_for_status()
+
+            yield RunningServer(url, found.model, found.process, lambda: metrics_tokens(url), forget)
+    elif server == LLAMA:
+        with llama_cpp_server(os.environ[_NEEDS[LLAMA]], folder, DTYPE) as running:
+            yield running
+    else:
+        pages = max(-(-tokens // BLOCK), 1)
+        # One page more: vLLM keeps one empty.
+        sizes = ("--num-gpu-blocks-override", str(pages + 1), "--max-model-len", str(min(pages * BLOCK, 4096)))
+        with vllm_server(os.environ[_NEEDS[VLLM]], folder, DTYPE, *sizes) as running:
+            yield running
 
 
-def computed_tokens(url: str) -> float:
-    """Return the tokens that a server has computed so far, by its own count: lmc's or vLLM's."""
-    text = httpx2.get(f"{url}/metrics").raise_for_status().text
-
-    def total(name: str) -> float:
-        return sum(map(float, re.findall(rf"^(?:lmc|vllm):{name}_total(?:\{{[^}}]*\}})? (\S+)$", text, re.M)))
-
-    return total("prompt_tokens") + total("generation_tokens") - total("prefix_cache_hits")
+def text_target(url: str) -> Any:
+    """Return the target for a server that takes texts only."""
+    capabilities = {"parameters": ["temperature"], "contexts": "text"}
+    return lmc.remote(f"server:{url}", api="completions", concurrency=CONCURRENCY, capabilities=capabilities)
 
 
-def empty_cache(server: str, url: str) -> None:
-    """Have a server forget all prompts."""
-    path = "flush_cache" if server == "lmc serve" else "reset_prefix_cache"
-    httpx2.post(f"{url}/{path}", timeout=60).raise_for_status()
-
-
-def by_lmc(url: str, model: str, workload: str) -> Callable[[Sequence[Row]], list[list[str]]]:
+def by_lmc(server: RunningServer, workload: str, *, texts: bool) -> Callable[[Sequence[Row]], list[list[str]]]:
     """Return what runs rows through lmc: their answers in the order of their calls."""
-    target = lmc.remote(
-        f"server:{url}#{model}", tokenizer=str(FOLDER / "words"), concurrency=CONCURRENCY, capabilities=CAPABILITIES
+    tokens = lmc.remote(
+        f"server:{server.url}#{server.model}",
+        tokenizer=str(FOLDER / "words"),
+        concurrency=CONCURRENCY,
+        capabilities=CAPABILITIES,
     )
-    program = PROGRAMS[workload].on(target)
+    program = PROGRAMS[workload].on(text_target(server.url) if texts else tokens)
 
     def run(rows: Sequence[Row]) -> list[list[str]]:
         return [[*result.value] for result in program.batch(rows) if not _raise(result.error)]
@@ -94,32 +101,32 @@ def by_lmc(url: str, model: str, workload: str) -> Callable[[Sequence[Row]], lis
     return run
 
 
-CAPABILITIES = {"parameters": ["temperature", "min_tokens"]}
-
-
-def by_hand(url: str, model: str, workload: str) -> Callable[[Sequence[Row]], list[list[str]]]:
+def by_hand(server: RunningServer, workload: str, *, texts: bool) -> Callable[[Sequence[Row]], list[list[str]]]:
     """Return what runs rows as coroutines: their answers in the order of their calls."""
-    texts: dict[str, list[int]] = {}
+    known: dict[str, Any] = {}
 
-    def encode(text: str) -> list[int]:
-        if text not in texts:
-            texts[text] = tokenizer().encode(text, add_special_tokens=False).ids
-        return texts[text]
+    def encode(text: str) -> Any:
+        if text not in known:
+            known[text] = [text] if texts else tokenizer().encode(text, add_special_tokens=False).ids
+        return known[text]
 
     async def run(rows: Sequence[Row]) -> list[list[str]]:
         bound = asyncio.Semaphore(CONCURRENCY)
-        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", timeout=SECONDS, max_retries=0) as client:
+        options: dict[str, Any] = {"base_url": f"{server.url}/v1", "api_key": "none", "timeout": SECONDS}
+        async with openai.AsyncOpenAI(**options, max_retries=0) as client:
 
-            async def send(call: Call) -> tuple[str, list[int]]:
+            async def send(call: Call) -> tuple[str, list[Any]]:
+                more = {} if texts else {"min_tokens": call.new_tokens, "return_token_ids": True}
                 async with bound:
                     answer: Any = await client.completions.create(
-                        model=model,
-                        prompt=call.prompt,
+                        model=server.model,
+                        prompt="".join(map(str, call.prompt)) if texts else call.prompt,
                         max_tokens=call.new_tokens,
                         temperature=0.0,
-                        extra_body={"min_tokens": call.new_tokens, "return_token_ids": True},
+                        extra_body=more,
                     )
-                return answer.choices[0].text, answer.choices[0].token_ids
+                said = answer.choices[0]
+                return said.text, [said.text] if texts else said.token_ids
 
             async def one(row: Row) -> list[str]:
                 said: list[str] = []
@@ -163,8 +170,9 @@ def measure(server: str, workload: str, repeats: int, *, tight: bool) -> list[st
     shape = SHAPES[workload]
     batches = [rows_of(workload, str(repeat), shape.instances) for repeat in range(repeats)]
     tokens = distinct_tokens(workload, batches[0]) // 4 if tight else POOL
-    with started(server, tokens) as (url, model):
-        sides = {"lmc": by_lmc(url, model, workload), "by hand": by_hand(url, model, workload)}
+    with started(server, tokens) as running:
+        texts = server == LLAMA
+        sides = {"lmc": by_lmc(running, workload, texts=texts), "by hand": by_hand(running, workload, texts=texts)}
         seconds: dict[str, list[float]] = {side: [] for side in sides}
         computed: dict[str, list[float]] = {side: [] for side in sides}
         warm = rows_of(workload, "warm", 1)
@@ -174,11 +182,11 @@ def measure(server: str, workload: str, repeats: int, *, tight: bool) -> list[st
         for number, rows in enumerate(batches):
             answers: dict[str, list[list[str]]] = {}
             for side in sorted(sides, reverse=bool(number % 2)):
-                empty_cache(server, url)
-                before, begun = computed_tokens(url), time.perf_counter()
+                running.forget()
+                before, begun = running.computed(), time.perf_counter()
                 answers[side] = sides[side](rows)
                 seconds[side].append(time.perf_counter() - begun)
-                computed[side].append(computed_tokens(url) - before)
+                computed[side].append(running.computed() - before)
                 took = f"{seconds[side][-1]:.1f} s, {computed[side][-1]:,.0f} tokens"
                 print(f"{server}, {workload}: {took} {side}", file=sys.stderr)
             pairs = [*zip(*(chain(*found) for found in answers.values()), strict=True)]
@@ -187,7 +195,14 @@ def measure(server: str, workload: str, repeats: int, *, tight: bool) -> list[st
     ratio = statistics.median(hand / own for own, hand in zip(seconds["lmc"], seconds["by hand"], strict=True))
     cells = [f"{statistics.median(seconds[side]):.2f}" for side in ("lmc", "by hand")]
     cells += [f"{statistics.median(computed[side]):,.0f}" for side in ("lmc", "by hand")]
-    return [server, workload, f"{tokens:,}", str(calls), *cells, f"{ratio:.2f}", f"{equal} of {calls}"]
+    return [
+        workload,
+        "-" if server == LLAMA else f"{tokens:,}",
+        str(calls),
+        *cells,
+        f"{ratio:.2f}",
+        f"{equal} of {calls}",
+    ]
 
 
 def _raise(error: BaseException | None) -> None:
@@ -197,27 +212,31 @@ def _raise(error: BaseException | None) -> None:
 
 def main() -> None:
     """Measure, and write the section."""
-    servers = ["lmc serve", *(["vllm"] if os.environ.get("LMC_BENCH_VLLM") else [])]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="update RESULTS.md")
-    parser.add_argument("--server", action="append", choices=("lmc serve", "vllm"), help="all without")
+    parser.add_argument("--server", action="append", choices=(OURS, VLLM, LLAMA), help="all without")
     parser.add_argument("--workload", action="append", choices=SHAPES, help="all without")
     parser.add_argument("--tight", action="store_true", help="a pool for a quarter of the distinct tokens")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    rows = [
-        measure(server, workload, options.repeats, tight=options.tight)
-        for server in options.server or servers
-        for workload in options.workload or SHAPES
-    ]
-    text = f"{machine()}, {processor()}; {versions(['lmc'])}. Medians of {options.repeats}, ratios within a repeat.\n\n"
-    head = ["server", "workload", "pool", "calls", "lmc s", "by hand s", "lmc computed", "by hand computed"]
+    known = [OURS, *(server for server, variable in _NEEDS.items() if os.environ.get(variable))]
+    head = ["workload", "pool", "calls", "lmc s", "by hand s", "lmc computed", "by hand computed"]
     head += ["by hand / lmc", "equal answers"]
-    text += table(head, rows) + "\n"
-    print(text)
-    if options.write:
-        name = "servers, tight pool" if options.tight else "servers"
-        write_section(name, shlex.join(["python", "benchmarks/servers.py", *sys.argv[1:]]), text)
+    for server in options.server or [each for each in known if not (options.tight and each == LLAMA)]:
+        if server not in known:
+            parser.error(f"{_NEEDS[server]} names no interpreter; see benchmarks/README.md")
+        if options.tight and server == LLAMA:
+            parser.error("llama.cpp's server has no pool: it keeps the tokens of one request")
+        rows = [
+            measure(server, workload, options.repeats, tight=options.tight) for workload in options.workload or SHAPES
+        ]
+        text = f"{machine()}, {processor()}; {versions(['lmc'])}. Medians of {options.repeats}, ratios in a repeat.\n\n"
+        text += table(head, rows) + "\n"
+        print(text)
+        if options.write:
+            words = ["benchmarks/servers.py", "--server", server, *(["--tight"] if options.tight else [])]
+            words += ["--repeats", str(options.repeats), *(f"--workload={each}" for each in options.workload or ())]
+            write_section(f"servers: {server}{', tight pool' * options.tight}", shlex.join(["python", *words]), text)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ import random
 import re
 import shlex
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -46,6 +45,7 @@ import openai
 
 from benchmarks.engine import CASES as SHAPES
 from benchmarks.engine import FOLDER, Case
+from benchmarks.peer_servers import vllm_server
 from benchmarks.peers.shapes import words
 from benchmarks.results import machine, processor, table, write_section
 from benchmarks.runners import versions
@@ -265,48 +265,6 @@ class Endpoint:
         return text
 
 
-@contextmanager
-def vllm_serving(interpreter: str, folder: Path, dtype: str, *more: str) -> Generator[tuple[Endpoint, int]]:
-    """Run vLLM's server on a free port, both cores, prefix cache on; gives it and its process group.
-
-    ``more`` are further options of its command line.
-    """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    threads = os.cpu_count() or 1
-    environment = {
-        **os.environ,
-        "VLLM_CPU_KVCACHE_SPACE": "2",
-        "VLLM_CPU_OMP_THREADS_BIND": f"0-{threads - 1}",
-        "VLLM_LOGGING_LEVEL": "ERROR",
-    }
-    options = ["--model", str(folder), "--dtype", dtype, "--host", "127.0.0.1", "--port", str(port), "--seed", "0"]
-    options += ["--enable-prefix-caching", "--max-model-len", "4096", "--max-num-seqs", "512", *more]
-    command = [interpreter, "-m", "vllm.entrypoints.openai.api_server", *options]
-    log = FOLDER / "serving_vllm.log"
-    with (
-        log.open("w", encoding="utf-8") as errors,
-        subprocess.Popen(
-            command, stdout=errors, stderr=errors, env=environment, start_new_session=True, stdin=subprocess.DEVNULL
-        ) as process,
-    ):
-        try:
-            endpoint = Endpoint(f"http://127.0.0.1:{port}", str(folder), {"ignore_eos": True})
-            while process.poll() is None:
-                try:
-                    if httpx2.get(f"{endpoint.url}/health").status_code == 200:
-                        break
-                except httpx2.TransportError:
-                    time.sleep(0.2)
-            if process.poll() is not None:
-                raise SystemExit(log.read_text(encoding="utf-8")[-3000:])
-            yield endpoint, process.pid
-        finally:
-            os.killpg(process.pid, signal.SIGCONT)
-            os.killpg(process.pid, signal.SIGKILL)
-
-
 async def closed_loop(prompts: Sequence[Sequence[int]], tokens: int, send: Send) -> tuple[float, list[str]]:
     """Send requests by clients that wait for their answers; gives the seconds and the texts."""
     waiting, texts = iter(range(len(prompts))), [""] * len(prompts)
@@ -383,7 +341,9 @@ def throughput_case(model: str, rows: int, repeats: int) -> str:
         endpoints = {OURS: Endpoint(server.url, server.model)}
         groups: dict[str, int] = {}
         if interpreter is not None:
-            endpoints[THEIRS], groups[THEIRS] = stack.enter_context(vllm_serving(interpreter, folder, dtype))
+            theirs = stack.enter_context(vllm_server(interpreter, folder, dtype))
+            endpoints[THEIRS] = Endpoint(theirs.url, theirs.model, {"ignore_eos": True})
+            groups[THEIRS] = theirs.group
         for name in ("shared", "private"):
             shape = SHAPES[name]
             sides = {side: Side() for side in (ENGINE, *endpoints)}

@@ -6,7 +6,7 @@ from collections.abc import Generator
 import pytest
 
 import lmc
-from benchmarks.serving import vllm_serving
+from benchmarks.peer_servers import vllm_server
 from lmc import builtin_model
 from lmc.driver import Options, Runner
 from tests.examples.cases import EXAMPLES
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(INTERPRETER is None, reason="LMC_BENCH_VLLM name
 @pytest.fixture(scope="module")
 def address() -> Generator[str]:
     assert INTERPRETER is not None
-    with vllm_serving(INTERPRETER, builtin_model.path(), "float32") as (endpoint, _):
+    with vllm_server(INTERPRETER, builtin_model.path(), "float32") as endpoint:
         yield endpoint.url
 
 
