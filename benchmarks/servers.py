@@ -81,7 +81,7 @@ def started(server: str, tokens: int) -> Generator[RunningServer]:
 
 def text_target(url: str) -> Any:
     """Return the target for a server that takes texts only."""
-    capabilities = {"parameters": ["temperature"], "contexts": "text"}
+    capabilities = {**CAPABILITIES, "contexts": "text"}  # it ignores min_tokens; the model never says the end mark
     return lmc.remote(f"server:{url}", api="completions", concurrency=CONCURRENCY, capabilities=capabilities)
 
 
