@@ -180,6 +180,7 @@ def test_a_key_in_a_file_is_refused_and_not_repeated(tmp_path: Path, name: str):
         ({"api": "messages"}, "openai has no api 'messages'", "use chat or responses"),
         ({"api": "chats"}, "api is 'chats'", "responses, chat, completions, messages"),
         ({"continuation": "yes"}, "continuation is 'yes'", "error, turns"),
+        ({"session_header": "x-session-id"}, "session_header is for targets of the kind server", "leave it out"),
         ({"capabilities": {"stop": 3}}, "there is no capability 'stop'", "did you mean 'stops'?"),
         ({"capabilities": {"zzz": 3}}, "there is no capability 'zzz'", "there are contexts"),
         ({"capabilities": {"structured": "all"}}, "structured is 'all'", "exact, schema, none"),

@@ -33,6 +33,7 @@ SETTINGS = tuple(each.name for each in fields(RemoteSettings))
 _SECRET = ("api_key", "key", "token", "password", "secret")
 _NAMES_SHOWN = 3
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
+_HEADER = re.compile(r"(?i)x-[a-z0-9-]{1,62}")
 _DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 OTHER_SERVER = "other"
 Tables = Mapping[str, Mapping[str, Any]]
@@ -122,7 +123,8 @@ def remote(spec: str, **settings: Any) -> RemoteTarget:
     ``settings`` are those of ``[tool.lmc.targets.NAME]``: ``api``, ``base_url``, ``api_key_env``,
     ``requests_per_minute``, ``tokens_per_minute``, ``concurrency``, ``first_token_timeout``, ``idle_timeout``,
     ``timeout``, ``attempts``, ``fallback``, ``continuation``, ``reasoning_tokens``, ``tokenizer``, ``server``,
-    ``context_length``, ``store``, and ``capabilities``, which override those that lmc knows. Raises ``InputError``.
+    ``context_length``, ``session_header``, ``store``, and ``capabilities``, which override those that lmc knows.
+    Raises ``InputError``.
     """
     hosted_target(spec, settings)
     return RemoteTarget(spec, settings)
@@ -184,6 +186,8 @@ def known_target(
         _choose(given, found_by)
     elif given.get("server") is not None:
         raise InputError(f"{spec}: server is for targets of that kind", remedy="leave it out")
+    elif given.get("session_header") is not None:
+        raise InputError(f"{spec}: session_header is for targets of the kind server", remedy="leave it out")
     given.setdefault("api_key_env", file.api_key_env)
     given.setdefault("api", file.default_api)
     chosen = _checked_settings(spec, given)
@@ -341,6 +345,12 @@ def _checked_settings(spec: str, given: Mapping[str, Any]) -> RemoteSettings:
         raise InputError(  # it may be a key: it is not shown
             f"{spec}: api_key_env is no name of an environment variable",
             remedy='set the key in the environment, and name the variable: api_key_env = "MY_KEY"',
+        )
+    header = given.get("session_header")
+    if header is not None and not (isinstance(header, str) and _HEADER.fullmatch(header)):
+        raise InputError(
+            f"{spec}: session_header is {header!r}",
+            remedy='give the name of a header that the router reads, like "x-session-id"',
         )
     if given.get("base_url") is not None:
         _check_address(str(given["base_url"]))

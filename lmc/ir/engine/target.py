@@ -48,6 +48,8 @@ class RemoteSettings:
         tokenizer: a ``tokenizer.json`` or its folder: contexts are tokens then, where the server takes them.
         server: the kind of a server, which is not probed then: ``vllm``, ``sglang``, ``lmc`` …
         context_length: the most tokens of a prompt and its output; None: not known.
+        session_header: the header that names the row of a request to a router in front of several servers; all
+            requests of a row have the same value, and no other row has it. None: no such header.
         store: the provider keeps answers (``responses``): a resumed run fetches those that a crash has cut off.
     """
 
@@ -67,6 +69,7 @@ class RemoteSettings:
     tokenizer: str | None = None
     server: str | None = None
     context_length: int | None = None
+    session_header: str | None = None
     store: bool = False
 
 

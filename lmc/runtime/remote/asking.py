@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+from uuid import uuid4
 
 from lmc.grammar.provider_schema import ProviderForm
 from lmc.ir.engine.capabilities import Capabilities
@@ -25,7 +26,10 @@ OnText = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class RemoteService:
-    """The model that is asked. ``near`` are others with names like its own. ``place``: 0, that of a fallback from 1."""
+    """The model that is asked. ``near`` are others with names like its own. ``place``: 0, that of a fallback from 1.
+
+    ``sessions`` begins the names of rows for routers: rows of other processes have others.
+    """
 
     model: str
     settings: RemoteSettings
@@ -35,6 +39,7 @@ class RemoteService:
     is_server: bool = False
     near: tuple[str, ...] = ()
     place: int = 0
+    sessions: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def needs_key(self) -> bool:

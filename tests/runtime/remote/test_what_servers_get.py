@@ -126,6 +126,39 @@ def test_priorities_beyond_those_of_lmc_serve_are_its_extremes():
     assert [each["x-lmc-priority"] for each in server.headers] == ["100", "-100"]
 
 
+@pytest.mark.parametrize("name", ["authorization", "x y", "x-a: b", "x-", 3])
+def test_a_session_header_is_an_own_header_of_a_router(name: Any):
+    with pytest.raises(lmc.InputError, match="session_header is"):
+        hosted_target("server:http://127.0.0.1:1", {"session_header": name})
+
+
+@lmc.jit
+def debate(s: Any, topic: str):
+    s += lmc.user(f"Discuss {topic}.")
+    with s.assistant():
+        s.gen("first", max_tokens=9)
+    views = s.fork(2)
+    for view, side in zip(views, ("for", "against"), strict=True):
+        view.append(lmc.user(f"Speak {side}."))
+        with view.assistant():
+            view.gen("view", max_tokens=9)
+    return [view["view"] for view in views]
+
+
+def test_the_requests_of_a_row_and_no_others_have_its_session():
+    server = Server({})
+    topics = ["tea", "rain", "chess"]
+    with hosted(), LoopbackServer(server.answer) as loopback:
+        program = debate.on(lmc.remote(f"server:{loopback.url}#m", server="vllm", session_header="X-Session-Id"))
+        for _ in range(2):
+            assert [row.error for row in program.batch([{"topic": topic} for topic in topics])] == [None] * 3
+    sessions: dict[str, list[str]] = {}
+    for headers, body in zip(server.headers, server.bodies, strict=True):
+        sessions.setdefault(headers["x-session-id"], []).append(body["messages"][0]["content"])
+    assert len(sessions) == 6  # the rows of both batches
+    assert sorted(sessions.values()) == sorted([f"Discuss {topic}."] * 3 for topic in topics * 2)
+
+
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 JSON_SCHEMA = {"name": "output", "schema": SCHEMA, "strict": True}
 

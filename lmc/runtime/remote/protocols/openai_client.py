@@ -70,10 +70,14 @@ def parameters_of(asked: Asked, service: RemoteService) -> tuple[dict[str, Any],
 
 
 def headers_of(request: Request | ScoreRequest, service: RemoteService) -> dict[str, Any]:
-    """Return the parameter for the headers of a request, where ``lmc serve`` takes its priority."""
-    if service.capabilities.priority != "header" or not request.priority:
-        return {}
-    return {"extra_headers": {"X-Lmc-Priority": str(max(-MOST_PRIORITY, min(request.priority, MOST_PRIORITY)))}}
+    """Return the parameter for the headers of a request: the priority for ``lmc serve``, its row for a router."""
+    headers: dict[str, str] = {}
+    if service.capabilities.priority == "header" and request.priority:
+        headers["X-Lmc-Priority"] = str(max(-MOST_PRIORITY, min(request.priority, MOST_PRIORITY)))
+    if service.settings.session_header is not None:
+        run = 0 if request.place is None else request.place.run
+        headers[service.settings.session_header] = f"{service.sessions}-{run}-{request.instance}"
+    return {"extra_headers": headers} if headers else {}
 
 
 def stop_of(choice: Any, asked: Asked) -> str | int | None:
