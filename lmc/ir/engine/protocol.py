@@ -113,7 +113,8 @@ class Request:
     ``stored`` is for engines whose providers keep answers; others ignore it.
 
     A request that is not finished ``timeout`` seconds after it was submitted fails with ``RequestTimeoutError`` (None:
-    it has all the time it needs); engines that answer at once may ignore it.
+    it has all the time it needs); engines that answer at once may ignore it. Time in which a request waits in lmc for
+    the limits of a remote target does not count.
 
     With a ``constraint`` tokens that its state does not allow are not drawn: they are masked after what
     ``SamplingParams`` does to logits and before temperature and truncation. Where the state is ``complete`` the

@@ -7,9 +7,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import CancelledError, Future
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -200,9 +200,7 @@ class RemoteEngine:
         is_of_fallback = request.stored is not None and place_of(request.stored.id) > self._place
         return self._send(
             lambda: self._generate(asked, on_delta, leaving, deadline),
-            lambda engine: engine.submit_announced(
-                replace(request, timeout=deadline.seconds_left()), on_delta, leaving
-            ),
+            lambda engine: engine.submit_announced(replace(request, timeout=deadline.left), on_delta, leaving),
             is_of_fallback=is_of_fallback,
         )
 
@@ -210,7 +208,7 @@ class RemoteEngine:
         deadline = _Deadline(request.timeout)
         return self._send(
             lambda: self._score(request, leaving, deadline),
-            lambda engine: engine.score_announced(replace(request, timeout=deadline.seconds_left()), leaving),
+            lambda engine: engine.score_announced(replace(request, timeout=deadline.left), leaving),
         )
 
     def close(self) -> None:
@@ -248,7 +246,7 @@ class RemoteEngine:
             sent.task = asyncio.current_task()
             try:
                 if sent.is_cancelled:
-                    raise asyncio.CancelledError
+                    raise self._cancelled(())
                 try:
                     if is_of_fallback and self._make_fallback is not None:
                         answer = await self._from_fallback(fall_back, None)
@@ -261,14 +259,18 @@ class RemoteEngine:
                 sent.future.set_result(answer)
             except AttemptError as failure:
                 sent.future.set_exception(_with_cost(failure.error, failure.attempts))
-            except (asyncio.CancelledError, CancelledError):
-                error = EngineClosedError if self._closed else RequestCancelledError
-                sent.future.set_exception(error("the request was cancelled"))
+            except asyncio.CancelledError:  # as it began, or ended
+                sent.future.set_exception(self._cancelled(None))
             except BaseException as error:
                 sent.future.set_exception(error)
 
         self._loop.start(work())
         return sent
+
+    def _cancelled(self, attempts: tuple[Attempt, ...] | None) -> LmcError:
+        """Return the error of a request that is cancelled, with its attempts; None: they are not known."""
+        error = (EngineClosedError if self._closed else RequestCancelledError)("the request was cancelled")
+        return error if attempts is None else _with_cost(error, attempts)
 
     async def _from_fallback(self, ask: Callable[[RemoteEngine], Handle[Any]], failure: AttemptError | None) -> Any:
         """Return the answer of the fallback, with the cost of the failed attempts. Raises ``failure`` without one."""
@@ -281,11 +283,11 @@ class RemoteEngine:
             raise failure from error
         own = () if failure is None else failure.attempts
         try:
-            answer = await asyncio.wrap_future(handle.future)
+            answer = await _ended(handle)
         except LmcError as error:
-            raise _with_cost(error, (*own, *map(self._of_fallback, error.attempts))) from None
-        finally:
-            handle.cancel()
+            attempts = (*own, *map(self._of_fallback, error.attempts))
+            is_cancelled = isinstance(error, RequestCancelledError)
+            raise (self._cancelled(attempts) if is_cancelled else _with_cost(error, attempts)) from None
         self._notice_fallback()
         failed = (*own, *map(self._of_fallback, answer.failed))
         return replace(answer, fallback=answer.fallback or self._fallback_name, failed=failed)
@@ -343,7 +345,8 @@ class RemoteEngine:
 
         async def once() -> Generation:
             limits, most = self._opened(), _most_bytes(asked.max_tokens)
-            async with limits.under_way(planned, most, asked.request.place, self._stop_where_refused) as charge:
+            waits = deadline.stopped()
+            async with limits.under_way(planned, most, asked.request.place, self._stop_where_refused, waits) as charge:
                 tries.begin(charge)
                 reader = _Reader(asked, self._tokenizer, shown)
                 try:
@@ -384,7 +387,8 @@ class RemoteEngine:
 
         async def once() -> Score:
             limits, most = self._opened(), _most_bytes(planned)
-            async with limits.under_way(planned, most, request.place, self._stop_where_refused) as charge:
+            waits = deadline.stopped()
+            async with limits.under_way(planned, most, request.place, self._stop_where_refused, waits) as charge:
                 tries.begin(charge)
                 await _announced(leaving)
                 found = await self._api().score(request, self._settings.timeout)
@@ -410,7 +414,7 @@ class RemoteEngine:
     async def _in_time(self, work: Coroutine[Any, Any, T], deadline: _Deadline, tries: Tries) -> T:
         """Wait for an answer until the request's own deadline, attempts and pauses included."""
         try:
-            async with asyncio.timeout(deadline.seconds_left()):
+            async with deadline.running():
                 return await work
         except TimeoutError:
             error = RequestTimeoutError(
@@ -424,8 +428,7 @@ class RemoteEngine:
         if failure is not None:
             failure.attempts = tries.ended()
             raise failure from None
-        error = (EngineClosedError if self._closed else RequestCancelledError)("the request was cancelled")
-        raise _with_cost(error, tries.ended())
+        raise self._cancelled(tries.ended())
 
     async def _fetched(self, asked: Asked) -> Reply | None:
         """Fetch the answer that the provider has kept since an earlier run. None: it is to be asked for."""
@@ -494,6 +497,20 @@ class RemoteEngine:
             self._statistics.generated_tokens += usage.generated_tokens
 
 
+async def _ended(handle: Handle[T]) -> T:
+    """Return the result of a request to another engine. Where this task is cancelled, the request is cancelled too.
+
+    It is waited for then, because its error names its attempts.
+    """
+    done = asyncio.wrap_future(handle.future)
+    while not done.done():
+        try:
+            await asyncio.wait([done])
+        except asyncio.CancelledError:
+            handle.cancel()
+    return done.result()
+
+
 async def _announced(leaving: Leaving | None) -> None:
     """Wait until a request may leave. Raises the error that it ends with instead."""
     if leaving is None:
@@ -516,17 +533,47 @@ async def _announced(leaving: Leaving | None) -> None:
 
 
 class _Deadline:
-    """The end of the time that a request has, with its attempts, pauses and fallbacks; ``seconds`` None: there is none.
+    """The time that a request has for its attempts, pauses and fallbacks: ``left`` seconds; None: there is no end.
 
-    A fallback has the time that is left.
+    Time in which it waits for its turn under the limits of a target does not count: a narrow limit makes a batch slow,
+    and fails none of its requests. A fallback has the time that is left.
     """
 
     def __init__(self, seconds: float | None) -> None:
-        self._at = None if seconds is None else time.monotonic() + seconds
+        self.left = seconds
+        self._since = 0.0
+        self._scope: asyncio.Timeout | None = None
 
-    def seconds_left(self) -> float | None:
-        """Return the seconds until then, at least 0; None: there is no end."""
-        return None if self._at is None else max(self._at - time.monotonic(), 0.0)
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Let the time run in the block. Raises ``TimeoutError`` at its end."""
+        async with asyncio.timeout(self.left) as self._scope:
+            self._since = time.monotonic()
+            try:
+                yield
+            finally:
+                self._count()
+
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """Let no time pass in the block, which is inside of one of ``running``."""
+        if self.left is None or self._scope is None:
+            yield
+            return
+        self._count()
+        self._scope.reschedule(None)
+        try:
+            yield
+        finally:
+            self._since = time.monotonic()
+            self._scope.reschedule(asyncio.get_running_loop().time() + self.left)
+
+    def _count(self) -> None:
+        """Subtract the time that has passed."""
+        now = time.monotonic()
+        if self.left is not None:
+            self.left = max(self.left - (now - self._since), 0.0)
+        self._since = now
 
 
 class _Shown:

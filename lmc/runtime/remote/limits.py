@@ -7,7 +7,7 @@ import heapq
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -115,19 +115,25 @@ class RateLimits:
 
     @asynccontextmanager
     async def under_way(
-        self, tokens: int, most_bytes: int, place: Place | None = None, check: Callable[[], None] = lambda: None
+        self,
+        tokens: int,
+        most_bytes: int,
+        place: Place | None = None,
+        check: Callable[[], None] = lambda: None,
+        waits: AbstractContextManager[None] | None = None,
     ) -> AsyncGenerator[Charge]:
         """Wait until a request of so many planned tokens may leave; the block is the time in which it is under way.
 
-        ``place`` is that in the plan. ``check`` raises what makes the waiting vain.
+        ``place`` is that in the plan. ``check`` raises what makes the waiting vain. It waits inside of ``waits``.
         """
-        async with self._turns.turn(place):
-            await self._places.acquire()
-            try:
-                charge = await self._charge(tokens, most_bytes, check)
-            except BaseException:
-                self._places.release()
-                raise
+        with waits or nullcontext():
+            async with self._turns.turn(place):
+                await self._places.acquire()
+                try:
+                    charge = await self._charge(tokens, most_bytes, check)
+                except BaseException:
+                    self._places.release()
+                    raise
         token = UNDER_WAY.set(charge)
         try:
             yield charge

@@ -167,11 +167,14 @@ def test_the_command_counts_the_answers_of_a_fallback(
 def test_the_timeout_of_a_request_bounds_its_fallback_too(fails: str):
     delay = 0.5 if fails == "slowly" else 0.0
     with hosted(), Simulator(lambda _: Reply(end="refusal"), latency=delay) as first:
-        with second_provider(latency=20.0) as second:
+        with second_provider() as second:
             define(second.url, "messages")
+            place = target(first.url, "chat", fallback="second")
+            answer.on(place).batch(rows(1))  # compiles it, and loads the SDKs
+            second.latency = 20.0
+            second.arrivals.clear()
             begun = time.monotonic()
-            program = answer.on(target(first.url, "chat", fallback="second"), timeout=1.0)
-            [found] = program.batch(rows(1))
+            [found] = answer.on(place, timeout=1.0).batch(rows(1))
             assert 0.9 < time.monotonic() - begun < 1.4
         assert isinstance(found.error, RequestTimeoutError)
         assert len(second.arrivals) == 1
