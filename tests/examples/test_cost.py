@@ -2,56 +2,125 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import lmc
+from examples import judge
 from lmc.cost.caching import SharedPrefixes, rule_of
 from lmc.cost.estimate import estimate_rows
 from lmc.cost.prices import PriceBook
 from lmc.cost.texts import counting
-from lmc.cost.walk import RowRequests, WalkFacts, walk_row
+from lmc.cost.walk import WalkFacts, walk_row
 from lmc.driver.options import Options
 from lmc.driver.runner import Runner
 from lmc.driver.targets.constraints import compiler
 from lmc.driver.targets.service import service
 from lmc.ir.engine.protocol import EngineInfo
-from lmc.ir.module import Module
-from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.ir.errors import InputError
 from lmc.ir.semantics.interpreter import interpret
-from lmc.ir.usage import Usage
-from tests.examples.cases import EXAMPLES
+from tests.examples.cases import EXAMPLES, Example
+from tests.examples.measured import estimated, outside, run_rows
 from tests.recording_toy import RecordingToy
+from tests.runtime.remote.hosted_runs import hosted, target
+from tests.runtime.remote.providers.replies import obedient
+from tests.runtime.remote.simulator import Simulator
+from tests.runtime.remote.test_budgets import billed
+from tests.runtime.server.servers import FULL, Served, served
 
 CHANGING = ("dce", "canonicalize", "cse", "compile-constraints", "distribute-loops")
 """Passes that may change what is sent."""
 TARGETS = {"toy": Options("toy"), "builtin": Options("builtin", kv_tokens=8_000, deterministic=True)}
 
 
+LONG = Example(judge.judge, [{"essay": " ".join([row["essay"]] * 60)} for row in EXAMPLES["judge"].rows])
+"""Prompts that providers keep in their caches."""
+ON_SERVERS = {"toy": ("debate", "judge", "map_reduce", "react"), "builtin": ("extract", "judge", "multiple_choice")}
+ON_PROVIDERS = {
+    "chat": ("debate", "labels", "react"),
+    "responses": ("judge", "multi_chain", "tree_of_thought"),
+    "messages": ("chat", "judge"),
+}
+"""The examples that make test runs on models behind ``lmc serve``, and on each API; make test-full runs all of them."""
+SERVED = {"toy": ("--model", "toy"), "builtin": ("--model", "builtin", "--deterministic", "--kv-tokens", "8000")}
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.parametrize("target_name", TARGETS)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_cost_of_an_example_lies_in_its_range(name: str, target_name: str) -> None:
+    example, options = EXAMPLES[name], TARGETS[target_name]
+    rows = example.rows if FULL or target_name == "toy" else example.rows[:1]
+    figures, measured = estimated(example.program, options, rows), run_rows(example.program, options, rows)
+    assert not measured.fails
+    assert measured.dollars is None
+    assert not outside(figures, measured)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Generator[Callable[[str], Served]]:
+    """Start ``lmc serve`` with a model at its first use."""
+    started: dict[str, Served] = {}
+    with ExitStack() as stack:
+
+        def start(model: str) -> Served:
+            if model not in started:
+                started[model] = stack.enter_context(served(*SERVED[model]))
+            return started[model]
+
+        yield start
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [(name, model) for model, names in ON_SERVERS.items() for name in (EXAMPLES if FULL else names)]
+)
+def test_the_cost_of_an_example_on_a_server_lies_in_its_range(
+    name: str, model: str, servers: Callable[[str], Served]
+) -> None:
+    # The tokenizer of the built-in model is in its folder; the toy has none, so its tokens are estimated.
+    url = f"server:{servers(model).url}"
+    Path("pyproject.toml").write_text(f'[tool.lmc.prices."{url}"]\ninput = 1\noutput = 4\ncached = 0.1\n')
+    options = Options(lmc.remote(url, continuation="turns"))
     example = EXAMPLES[name]
-    rows = example.rows if target_name == "toy" else example.rows[:1]
-    runner = Runner(example.program, TARGETS[target_name])
-    target = runner.target()
-    tokenizer = counting(service().engines.tokenizer(target))
-    walked: list[tuple[Module, RowRequests]] = []
-    for row in rows:
-        plan, values = runner.place(((), row))
-        inputs = {parameter.value.name: values[parameter.name] for parameter in plan.parameters}
-        info = EngineInfo(target.spec, 1 << 20, capabilities=target.capabilities)
-        facts = WalkFacts(tokenizer, info, Constraints.of(plan.module.constraints, None))
-        walked.append((plan.module, walk_row(plan.module, inputs, facts)))
-    total = estimate_rows(walked, PriceBook().find(target), SharedPrefixes(rule_of(target), tokenizer)).total
-    assert not any(row.error for _, row in walked)
-    assert total.dollars is None
-    results = runner.batch([((), row) for row in rows])
-    usage = sum((result.usage for result in results), Usage())
-    assert usage.calls in total.calls
-    assert usage.prompt_tokens in total.prompt
-    assert usage.cached_tokens in total.cached
-    assert usage.generated_tokens in total.output
+    rows = example.rows if FULL else example.rows[:1]
+    measured = run_rows(example.program, options, rows)
+    figures = estimated(example.program, options, rows)  # the run has asked the server what it can do
+    assert not measured.fails
+    assert measured.dollars
+    assert not outside(figures, measured)
+
+
+@pytest.mark.parametrize(
+    ("name", "api"),
+    [(name, api) for api, names in ON_PROVIDERS.items() for name in (*(EXAMPLES if FULL else names), "long")],
+)
+def test_the_cost_of_an_example_at_a_provider_lies_in_its_range(name: str, api: str) -> None:
+    example = LONG if name == "long" else EXAMPLES[name]
+    reasons = {"reasoning_tokens": 32} if api == "responses" else {}
+    with hosted(), Simulator(reply=obedient) as simulator:
+        options = Options(target(simulator.url, api, continuation="turns", **reasons))
+        try:
+            figures = estimated(example.program, options, example.rows)
+        except InputError:
+            assert name not in ON_PROVIDERS[api], "the provider takes it"
+            assert run_rows(example.program, options, example.rows).fails, "what is not estimated can't be run"
+            assert not simulator.arrivals
+            return
+        measured = run_rows(example.program, options, example.rows)
+        assert not outside(figures, measured)
+        assert measured.dollars == billed(simulator).usd > 0
+        assert name not in ON_PROVIDERS[api] or not measured.fails
+        if name == "long" and api != "messages":  # lmc marks nothing for the cache of Anthropic
+            assert measured.figures["cached"] > 0
+            assert (measured.figures["cache_written"] > 0) == (api == "responses")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

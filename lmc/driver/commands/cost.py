@@ -77,6 +77,7 @@ __all__ = [
     "CostEntry",
     "baseline_path",
     "entries_of_project",
+    "estimate_rows_of",
     "named_models",
     "rate_of",
     "run",
@@ -149,6 +150,15 @@ def run(
             limits[program.key] = entry.limits
     report = CostReport.of(list(programs.values()), lmc=__version__, prices=prices.version)
     return checked(report, stored, limits, is_complete=is_complete)
+
+
+def estimate_rows_of(function: JittedFunction, options: Options, rows: Sequence[Mapping[str, Any]]) -> Estimate:
+    """Return the estimate of a program on rows, given by parameter name: that of a report, without its seconds.
+
+    Raises as ``run`` does.
+    """
+    program = _ProgramRows(CostEntry(function.name), function, {}, rows)
+    return _Estimation.of(program, options, _Prices()).estimate()
 
 
 def rate_of(text: str | None) -> Decimal | None:

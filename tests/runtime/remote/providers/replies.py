@@ -7,7 +7,10 @@ import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Literal, cast
+
+from hypothesis import find, settings, strategies
 
 from tests.runtime.remote.providers.hosted_models import HostedModel, pieces
 
@@ -15,6 +18,8 @@ Api = Literal["chat", "responses", "messages"]
 End = Literal[
     "stop", "length", "content_filter", "refusal", "pause_turn", "tool_calls", "no_choices", "context_window", "failed"
 ]
+_FOR_REASONING = 40
+"""Tokens of an answer that leave some for reasoning."""
 _WORDS = ("amber", "brisk", "cedar", "delta", "ember", "fjord", "grove", "haze", "iris", "jade", "krill", "lumen")
 
 
@@ -106,6 +111,33 @@ def hashed(asked: Asked) -> str:
 def drawn(asked: Asked) -> str:
     """Answer as ``hashed``, but differently each time."""
     return _words(asked, asked.draw)
+
+
+def obedient(asked: Asked) -> Reply:
+    """Answer as ``hashed`` with texts that patterns of a schema allow; models that reason do so for a few tokens."""
+    if asked.schema is not None:
+        asked = replace(asked, schema=_without_patterns(asked.schema))
+    reasons = asked.model.reasons and (asked.max_tokens or _FOR_REASONING) >= _FOR_REASONING
+    return Reply(_words(asked, 0), reasoning_tokens=5 if reasons else 0)
+
+
+def _without_patterns(schema: Any) -> Any:
+    """Return a schema in which each text with a pattern is a constant that it allows."""
+    if isinstance(schema, list):
+        return [_without_patterns(each) for each in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found = cast("dict[str, Any]", schema)
+    if isinstance(found.get("pattern"), str):
+        return {"const": _matching(found["pattern"])}
+    return {name: _without_patterns(each) for name, each in found.items()}
+
+
+@lru_cache
+def _matching(pattern: str) -> str:
+    """Return a text that a pattern matches as a whole."""
+    allowed = strategies.from_regex(pattern, fullmatch=True)
+    return find(allowed, lambda _: True, settings=settings(database=None, derandomize=True))
 
 
 def _words(asked: Asked, draw: int) -> str:

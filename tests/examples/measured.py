@@ -1,0 +1,89 @@
+"""Estimated and measured figures of programs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from lmc.cost.estimate import Figures
+from lmc.cost.ranges import CostRange
+from lmc.driver import Options, Runner
+from lmc.driver.commands.cost import estimate_rows_of
+from lmc.frontend.program.function import JittedFunction
+from lmc.ir.profile import Profile
+from lmc.ir.usage import Usage
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The figures of a run by the names of ``Figures``; no dollars where the target has no price.
+
+    ``fails``: a row did not come to its end, so less may have been asked than is estimated at least.
+    """
+
+    figures: Mapping[str, int | Decimal]
+    profile: Profile
+    fails: bool
+
+    @property
+    def dollars(self) -> Decimal | None:
+        """What all calls cost."""
+        found = self.figures.get("dollars")
+        return None if found is None else Decimal(found)
+
+
+def run_rows(program: JittedFunction, options: Options, rows: Rows) -> Measured:
+    """Run a program on rows."""
+    results = Runner(program, options).batch([((), row) for row in rows])
+    usage = sum((each.usage for each in results), Usage())
+    costs = [each.cost for each in results]
+    figures: dict[str, int | Decimal] = {
+        "calls": usage.calls,
+        "prompt": usage.prompt_tokens,
+        "cached": usage.cached_tokens,
+        "cache_written": usage.cache_written_tokens,
+        "output": usage.generated_tokens,
+        "reasoning": usage.reasoning_tokens,
+    }
+    if None not in costs:
+        figures["dollars"] = sum((each for each in costs if each is not None), Decimal(0))
+    profile = Profile.merge(program.name, [each.profile for each in results])
+    return Measured(figures, profile, any(each.error is not None for each in results))
+
+
+def estimated(program: JittedFunction, options: Options, rows: Rows, profile: Profile | None = None) -> Figures:
+    """Return the estimated figures of a program on rows."""
+    return estimate_rows_of(program, options.updated(program.name, profile=profile), rows).total
+
+
+def range_of(figures: Figures, name: str) -> CostRange[Any]:
+    """Return a figure by name; dollars of a target without a price are an error."""
+    found = getattr(figures, name)
+    assert found is not None, f"{name} is not known"
+    return found
+
+
+def outside(figures: Figures, measured: Measured) -> list[str]:
+    """Return the figures of a run that are not in their ranges, as text."""
+    found: list[str] = []
+    for name, value in measured.figures.items():
+        expected = range_of(figures, name)
+        most = None if expected.most is None else Fraction(expected.most)
+        is_more = most is not None and most < Fraction(value)
+        if is_more or (not measured.fails and Fraction(value) < Fraction(expected.least)):
+            found.append(f"{name} {value} is not in {expected}")
+    return found
+
+
+def errors(figures: Figures, measured: Measured) -> dict[str, float]:
+    """Return the errors of the expected figures, as shares of what was measured; without those that are 0."""
+    return {
+        name: float(Fraction(range_of(figures, name).expected) / Fraction(value)) - 1
+        for name, value in measured.figures.items()
+        if value
+    }
