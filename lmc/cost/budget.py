@@ -103,12 +103,13 @@ class BudgetLedger:
 
     Reservations that do not fit wait in order. Where nothing is held and the first of them still does not fit, the run
     is over: it and all others are refused. ``unknown`` counts attempts whose usage never came: ``spent`` has them at
-    their worst case.
+    their worst case. ``fetchable`` is the part of that whose usage may still come: the provider keeps the answers.
     """
 
     budget: Budget
     spent: Amount = Amount()
     reserved: Amount = Amount()
+    fetchable: Amount = Amount()
     unknown: int = 0
     is_over: bool = False
     _held: int = 0
@@ -144,6 +145,23 @@ class BudgetLedger:
             self.spent += spent
             self.unknown += unknown
 
+    def add_fetchable(self, worst: Amount) -> None:
+        """Count an attempt of before at its worst case. Its answer may be fetched: then ``reopen`` it."""
+        with self._lock:
+            self.spent += worst
+            self.fetchable += worst
+            self.unknown += 1
+
+    def reopen(self, worst: Amount) -> Reservation:
+        """Hold what ``add_fetchable`` has counted while the answer is fetched. ``settle`` it with the cost."""
+        with self._lock:
+            self.spent -= worst
+            self.fetchable -= worst
+            self.unknown -= 1
+            self.reserved += worst
+            self._held += 1
+        return Reservation(worst, _decided_before, is_held=True)
+
     @property
     def promised(self) -> Amount:
         """The sum of what is spent and reserved."""
@@ -151,9 +169,12 @@ class BudgetLedger:
             return self.spent + self.reserved
 
     def refusal(self) -> BudgetError | None:
-        """Return the error of all requests to come, if no other one will fit; else None."""
+        """Return the error of all requests to come, if no other one will fit; else None.
+
+        Answers that may be fetched are left out: fetching them costs nothing, and may make room.
+        """
         with self._lock:
-            is_over = self.is_over or not (self.spent + _LEAST).fits(self.budget)
+            is_over = self.is_over or not (self.spent - self.fetchable + _LEAST).fits(self.budget)
             return self._error(None) if is_over else None
 
     def _decide(self) -> None:
@@ -214,6 +235,10 @@ class BudgetLedger:
             f"the budget of {self.budget} is used up: {self.spent.counted_by(self.budget)} are spent{request}",
             remedy="raise the budget; with a journal, --resume (resume=True) continues the run",
         )
+
+
+def _decided_before(_: BudgetError | None, __: Reservation) -> None:
+    """Nothing is decided about a reservation that is held from the beginning."""
 
 
 def _checked_dollars(usd: Any) -> Decimal:

@@ -156,6 +156,16 @@ class BudgetError(EngineError):
     ends_run = True
 
 
+class QuotaError(EngineError):
+    """The provider refuses all requests of the account: its quota is used up, or it does not know the key or the model.
+
+    The remedy is at the provider, or another key or model; then ``--resume``, where the run has a journal.
+    """
+
+    ends_run = True
+    ends_batch = True
+
+
 class RequestCancelledError(LmcError):
     """A request was cancelled: a stream was closed, a batch interrupted, or another branch of a race won."""
 

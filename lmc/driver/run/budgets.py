@@ -12,6 +12,7 @@ from lmc.runtime.budget.account import PricedTarget, RunBudget
 from lmc.runtime.budget.budgeted import BudgetedEngine
 from lmc.runtime.journal.journal import RunJournal
 from lmc.runtime.journal.requests import sent_requests
+from lmc.runtime.remote.asking import place_of
 
 
 def run_budget(budget: Budget | None, target: Target) -> RunBudget | None:
@@ -35,8 +36,8 @@ def budgeted(engine: Engine, budget: RunBudget, journal: RunJournal | None) -> E
     if journal is not None:
         if journal.is_replay:
             return engine
-        for bound, result in sent_requests(journal):
-            budget.add_sent(bound, result)
+        for sent in sent_requests(journal, budget.targets):
+            budget.add_sent(sent.bound, sent.attempts, sent.result, sent.stored, place_of(sent.stored))
     return BudgetedEngine(engine, budget)
 
 

@@ -275,6 +275,7 @@ class EngineInfo:
 
     At most ``max_running`` requests run at once (None: as many as there are). A context of messages is limited by the
     provider alone. ``fallbacks`` are the names and capabilities of those that are asked where this one fails.
+    ``attempts`` are the most attempts of a request at each of ``served``.
     """
 
     name: str
@@ -283,6 +284,7 @@ class EngineInfo:
     max_running: int | None = None
     capabilities: Capabilities = OWN
     fallbacks: tuple[tuple[str, Capabilities], ...] = ()
+    attempts: tuple[int, ...] = (1,)
 
     @property
     def served(self) -> tuple[tuple[str, Capabilities], ...]:

@@ -142,6 +142,11 @@ class Target:
         )
 
     @property
+    def attempts(self) -> tuple[int, ...]:
+        """The most attempts of a request at each target of ``chain``."""
+        return tuple(1 if each.remote is None else each.remote.attempts for each in self.chain)
+
+    @property
     def served(self) -> tuple[tuple[str, Capabilities], ...]:
         """Names and capabilities of ``chain``."""
         return tuple((each.spec, each.capabilities) for each in self.chain)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from lmc.cost.budget import Amount, Budget, BudgetLedger
+from lmc.cost.budget import Amount, Budget, BudgetLedger, Reservation
 from lmc.cost.prices import Price
 from lmc.ir.engine.protocol import Generation, Request, Score, ScoreRequest
 from lmc.ir.engine.target import Target
@@ -52,12 +52,13 @@ class RunBudget:
         self._targets = targets
         first = targets[0].target
         self._is_local = first.remote is None
+        self._stored: dict[str, Amount] = {}
         self._places = {name: place for place, name in enumerate((None, *first.fallback_names))}
 
     def most(self, request: Request | ScoreRequest) -> tuple[Amount, Sequence[Amount]]:
         """Return a bound for one request with all attempts of all targets, and for one attempt at each of them."""
         each = [target.most(request) for target in self._targets]
-        return self._sum(each), each
+        return _sum(each, [target.attempts for target in self._targets]), each
 
     def cost(self, result: Any, worst: Amount, each: Sequence[Amount]) -> tuple[Amount, int]:
         """Return the cost of a request with its result or its error, and how many attempts count at their worst case.
@@ -75,15 +76,36 @@ class RunBudget:
             total += known if attempt.is_whole else known.at_least(each[place])
         return total, unknown
 
-    def add_sent(self, bound: TokenBound, result: Any) -> None:
-        """Count a request of an earlier session of the run. ``result``: None where it had left and did not end."""
-        each = [target.most_of(bound) for target in self._targets]
-        worst = self._sum(each)
-        self.ledger.add(*((worst, 1) if result is None else self.cost(result, worst, each)))
+    @property
+    def targets(self) -> int:
+        """The number of targets."""
+        return len(self._targets)
 
-    def _sum(self, each: Sequence[Amount]) -> Amount:
-        amounts = (amount * target.attempts for target, amount in zip(self._targets, each, strict=True))
-        return sum(amounts, Amount())
+    def add_sent(
+        self, bound: TokenBound, attempts: Sequence[int], result: Any, stored: str | None = None, place: int = 0
+    ) -> None:
+        """Count a request of an earlier session of the run, of which each target got at most so many ``attempts``.
+
+        ``result``: None where it had left and did not end. Its answer may be ``stored`` under an id by the target
+        number ``place``: that attempt counts at its cost once it is fetched, and the others at their worst case.
+        """
+        each = [target.most_of(bound) for target in self._targets]
+        worst = _sum(each, attempts)
+        if result is not None:
+            self.ledger.add(*self.cost(result, worst, each))
+            return
+        if stored is None or place >= len(each) or stored in self._stored:
+            self.ledger.add(worst, 1)
+            return
+        self._stored[stored] = each[place]
+        self.ledger.add_fetchable(each[place])
+        if sum(attempts) > 1:
+            self.ledger.add(worst - each[place], 1)
+
+    def reopen(self, stored: str) -> Reservation | None:
+        """Return the reservation of an attempt whose answer is fetched now; None: ``add_sent`` has counted none."""
+        worst = self._stored.pop(stored, None)
+        return None if worst is None else self.ledger.reopen(worst)
 
     def _attempts_of(self, result: Any) -> Sequence[Attempt] | None:
         """Return the attempts of a request that ended; None: nothing is known of them."""
@@ -95,6 +117,11 @@ class RunBudget:
         ):
             return ()  # it was not begun
         return attempts_of(result)
+
+
+def _sum(each: Sequence[Amount], attempts: Sequence[int]) -> Amount:
+    amounts = (amount * count for amount, count in zip(each, attempts, strict=True))
+    return sum(amounts, Amount())
 
 
 def attempts_of(result: Any) -> Sequence[Attempt] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from lmc.cost.budget import Amount, Reservation
@@ -18,6 +18,7 @@ from lmc.ir.engine.protocol import (
     Request,
     Score,
     ScoreRequest,
+    StoredAnswer,
 )
 from lmc.ir.errors import BudgetError
 from lmc.runtime.budget.account import RunBudget
@@ -46,10 +47,20 @@ class BudgetedEngine(EngineLayer):
     def submit_announced(
         self, request: Request, on_delta: OnDelta | None, leaving: Leaving | None
     ) -> Handle[Generation]:
-        queueing = self._queueing
-        if queueing is None:
-            return self._reserved(request, lambda _: self.below.submit(request, on_delta), leaving)
-        return self._reserved(request, lambda told: queueing.submit_announced(request, on_delta, told), leaving)
+        def submit(asked: Request, told: Leaving | None) -> Handle[Generation]:
+            if self._queueing is None:
+                return self.below.submit(asked, on_delta)
+            return self._queueing.submit_announced(asked, on_delta, told)
+
+        stored = request.stored
+        held = None if stored is None or stored.id is None else self._budget.reopen(stored.id)
+        if stored is None or held is None:
+            return self._reserved(request, lambda told: submit(request, told), leaving)
+        fetched = StoredAnswer(stored.keep, stored.id, may_be_asked=False)
+        handle = self._handle(request, lambda told: submit(replace(request, stored=fetched), told), leaving)
+        anew = replace(request, stored=StoredAnswer(stored.keep))
+        handle.fetch(held, fetched, (lambda: submit(anew, leaving)) if stored.may_be_asked else None)
+        return handle
 
     def score_announced(self, request: ScoreRequest, leaving: Leaving | None) -> Handle[Score]:
         queueing = self._queueing
@@ -58,17 +69,20 @@ class BudgetedEngine(EngineLayer):
         return self._reserved(request, lambda told: queueing.score_announced(request, told), leaving)
 
     def _reserved(self, request: Request | ScoreRequest, submit: Submit[T], leaving: Leaving | None) -> Handle[T]:
+        handle = self._handle(request, submit, leaving)
+        handle.reserve()
+        return handle
+
+    def _handle(self, request: Request | ScoreRequest, submit: Submit[T], leaving: Leaving | None) -> _Budgeted[T]:
         worst, each = self._budget.most(request)
         announced_here = leaving if self._queueing is None else None
-        handle = _Budgeted[T](
+        return _Budgeted[T](
             budget=self._budget,
             submit=lambda: submit(leaving),
             leaving=announced_here,
             worst=worst,
             each=each,
         )
-        handle.reservation = self._budget.ledger.reserve(worst, handle.decided)
-        return handle
 
 
 @dataclass(eq=False, kw_only=True)
@@ -81,6 +95,25 @@ class _Budgeted(LayerHandle[T]):
     worst: Amount
     each: Sequence[Amount]
     reservation: Reservation | None = None
+
+    def reserve(self) -> None:
+        """Wait for room in the budget, then send it."""
+        self.reservation = self.budget.ledger.reserve(self.worst, self.decided)
+
+    def fetch(self, held: Reservation, stored: StoredAnswer, asks: Callable[[], Handle[T]] | None) -> None:
+        """Fetch its answer, which costs nothing more than ``held``. ``asks`` it anew where its provider has none."""
+        self.reservation = held
+
+        def ended(result: Any) -> None:
+            is_found = isinstance(result, Generation)
+            self._settle(*(self.budget.cost(result, held.worst, self.each) if is_found else (held.worst, 1)))
+            if is_found or asks is None or stored.id is not None or self.is_cancelled:
+                self.end(result)
+                return
+            self.below, self.submit = None, asks
+            self.reserve()
+
+        self.pass_on(self.submit, ended)
 
     def cancel(self) -> None:
         """Cancel it in the engine, or before it gets there."""

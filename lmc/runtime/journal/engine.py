@@ -60,7 +60,8 @@ class JournaledEngine(EngineLayer):
             return self._queueing.submit_announced(asked, on_delta, partial(self._journal.begin, begun))
 
         bound = largest(self._bounds, request)
-        return self._through(asked_generation(request, bound), submit, Generation, answered)
+        asked = asked_generation(request, bound, self.info.attempts)
+        return self._through(asked, submit, Generation, answered)
 
     def score(self, request: ScoreRequest) -> Handle[Score]:
         def submit(begun: Begun) -> Handle[Score]:
@@ -69,7 +70,7 @@ class JournaledEngine(EngineLayer):
             return self._queueing.score_announced(request, partial(self._journal.begin, begun))
 
         bound = largest(self._bounds, request)
-        return self._through(asked_score(request, bound), submit, Score, lambda _: None)
+        return self._through(asked_score(request, bound, self.info.attempts), submit, Score, lambda _: None)
 
     def _through(
         self, asked: AskedEntry, submit: Callable[[Begun], Handle[T]], kind: type[T], answered: Callable[[T], object]

@@ -20,7 +20,7 @@ from lmc.ir.errors import InputError, JournalError
 from lmc.ir.usage import Usage
 
 APPLICATION = 0x6C6D636A  # "lmcj"
-VERSION = 3
+VERSION = 4
 MAX_TEXT_BYTES = 1 << 28
 """The longest text or number of bytes that is read from a journal, or written to one."""
 
@@ -33,8 +33,8 @@ _SCHEMA = (
     "CREATE TABLE head (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, row INTEGER NOT NULL, op TEXT NOT NULL, "
     "number INTEGER NOT NULL, digest BLOB NOT NULL, request TEXT NOT NULL, bound INTEGER NOT NULL, "
-    "most INTEGER NOT NULL, state INTEGER NOT NULL, result TEXT, prompt INTEGER NOT NULL, cached INTEGER NOT NULL, "
-    "generated INTEGER NOT NULL, written INTEGER NOT NULL, reasoning INTEGER NOT NULL) STRICT",
+    "most INTEGER NOT NULL, attempts TEXT NOT NULL, state INTEGER NOT NULL, result TEXT, prompt INTEGER NOT NULL, "
+    "cached INTEGER NOT NULL, generated INTEGER NOT NULL, written INTEGER NOT NULL, reasoning INTEGER NOT NULL) STRICT",
     "CREATE INDEX entry ON entries (row, op, number, digest)",
     "CREATE TABLE rows (number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, line TEXT) STRICT",
 )
@@ -42,8 +42,8 @@ _FIND = (
     "SELECT id, kind, digest, request, state, result FROM entries WHERE row = ? AND op = ? AND number = ? ORDER BY id"
 )
 _BEGIN = (
-    "INSERT INTO entries (id, kind, row, op, number, digest, request, bound, most, state, prompt, "
-    "cached, generated, written, reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0)"
+    "INSERT INTO entries (id, kind, row, op, number, digest, request, bound, most, attempts, state, prompt, "
+    "cached, generated, written, reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0)"
 )
 # The result of one that is in flight is the id under which its provider keeps the answer.
 _SUPERSEDE = (
@@ -59,7 +59,7 @@ _OPEN = (
     "SELECT id, kind, row, op, number, request, bound, most FROM entries "
     "WHERE state = 0 AND (row = 0 OR row NOT IN (SELECT number FROM rows)) ORDER BY id"
 )
-_SENT = "SELECT kind, state, result, bound, most FROM entries WHERE kind IN ('generate', 'score') ORDER BY id"
+_SENT = "SELECT kind, state, result, bound, most, attempts FROM entries WHERE kind IN ('generate', 'score') ORDER BY id"
 _AGAIN = (
     "SELECT kind, sum(again) FROM (SELECT kind, count(*) - 1 AS again FROM entries "
     "GROUP BY kind, row, op, number, digest HAVING count(*) > 1) GROUP BY kind"
@@ -110,13 +110,17 @@ class Stored(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A request that has left. An attempt has at most ``bound`` tokens of the prompt, and ``most`` of the output."""
+    """A request that has left. An attempt has at most ``bound`` tokens of the prompt, and ``most`` of the output.
+
+    ``attempts``: the most at the target and at each of its fallbacks, as a JSON list.
+    """
 
     kind: str
     state: int
     result: str | None
     bound: int
     most: int
+    attempts: str
 
 
 class Listed(NamedTuple):
@@ -234,14 +238,24 @@ class JournalFile:
         return [Stored(*entry) for entry in found]
 
     def begin(
-        self, kind: Kind, row: int, op: str, number: int, *, digest: bytes, request: str, bound: int, most: int
+        self,
+        kind: Kind,
+        row: int,
+        op: str,
+        number: int,
+        *,
+        digest: bytes,
+        request: str,
+        bound: int,
+        most: int,
+        attempts: str,
     ) -> int:
         """Write an intent; return its id."""
         key = row, op, number
         if key in self._begun:
             self._flush()
         self._last += 1
-        self._begun[key] = (self._last, kind, row, op, number, digest, request, bound, most)
+        self._begun[key] = (self._last, kind, row, op, number, digest, request, bound, most, attempts)
         return self._last
 
     def supersede(self, entry: int) -> None:

@@ -57,9 +57,9 @@ _LOGGER = logging.getLogger(__name__)
 class AskedEntry(NamedTuple):
     """A request or a call before it leaves. ``request`` holds its parts as JSON data, without texts.
 
-    An attempt of it has at most ``bound`` tokens of the prompt and ``most`` of the output. ``name`` and ``line`` are
-    those of a tool; ``writes``: it may not be called twice. ``has_key``: it may, because it gets the same idempotency
-    key.
+    An attempt of it has at most ``bound`` tokens of the prompt and ``most`` of the output, and there are at most
+    ``attempts`` at the target and at each of its fallbacks. ``name`` and ``line`` are those of a tool; ``writes``: it
+    may not be called twice. ``has_key``: it may, because it gets the same idempotency key.
     """
 
     kind: Kind
@@ -69,6 +69,7 @@ class AskedEntry(NamedTuple):
     request: Mapping[str, Any]
     bound: int = 0
     most: int = 0
+    attempts: tuple[int, ...] = ()
     name: str = ""
     line: str | None = None
     writes: bool = False
@@ -426,6 +427,7 @@ class RunJournal:
             request=begun.text,
             bound=asked.bound,
             most=asked.most,
+            attempts=_ENCODER.encode(asked.attempts),
         )
 
     def _found(self, begun: Begun) -> Recorded | Begun:
@@ -445,7 +447,7 @@ class RunJournal:
                 raise self._changed(asked, text, stored)
             self.counts.differing += bool(stored)
             return begun
-        begun.before, begun.stored = same.id, _stored(asked, same)
+        begun.before, begun.stored = same.id, stored_id(asked.kind, same.state, same.result)
         begun.may_be_asked = not (self._resumption.in_flight == "fail" and same.id in self._open)
         if same.state != DROPPED and begun.stored is None:
             self._check_again(asked, same)
@@ -542,10 +544,10 @@ class RunJournal:
         )
 
 
-def _stored(asked: AskedEntry, before: Stored) -> str | None:
-    """The id of an answer at the provider. A file may hold anything in its place."""
-    is_id = asked.kind == "generate" and before.state == BEGUN and _STORED.fullmatch(before.result or "")
-    return before.result if is_id else None
+def stored_id(kind: str, state: int, result: str | None) -> str | None:
+    """The id of an answer at the provider that an entry holds. A file may hold anything in its place."""
+    is_id = kind == "generate" and state == BEGUN and _STORED.fullmatch(result or "")
+    return result if is_id else None
 
 
 def difference(text: str, stored: Iterable[Stored]) -> str:

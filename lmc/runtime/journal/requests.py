@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, astuple, fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import pydantic
 
@@ -19,7 +19,7 @@ from lmc.ir.usage import Attempt, Usage
 from lmc.runtime.budget.account import attempts_of
 from lmc.runtime.budget.bounds import TokenBound
 from lmc.runtime.journal.file import BEGUN, DONE, DROPPED, FAILED, LOST
-from lmc.runtime.journal.journal import AskedEntry, Outcome, Recorded, RunJournal
+from lmc.runtime.journal.journal import AskedEntry, Outcome, Recorded, RunJournal, stored_id
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=asdict)
 _NOT_KEPT = "timing"
@@ -28,8 +28,24 @@ _MOST_COUNT = 1 << 53
 """Tokens and attempts of a request, at most: a file may hold anything."""
 
 
-def asked_generation(request: Request, bound: TokenBound) -> AskedEntry:
-    """Return the parts of a request; two that are equal have the same results. ``bound`` is that of an attempt."""
+class SentRequest(NamedTuple):
+    """A request that an earlier session of a run has sent.
+
+    ``bound`` is that of an attempt, ``attempts`` the most at each target that the session could ask. ``result``: None
+    where there is none; ``stored`` is the id of the answer then, if its provider keeps it.
+    """
+
+    bound: TokenBound
+    attempts: Sequence[int]
+    result: Any
+    stored: str | None
+
+
+def asked_generation(request: Request, bound: TokenBound, attempts: tuple[int, ...]) -> AskedEntry:
+    """Return the parts of a request; two that are equal have the same results.
+
+    ``bound`` is that of an attempt, ``attempts`` the most at each target.
+    """
     parts = {
         "prompt": _tokens(request.prompt),
         "sampling": _sampling(request.sampling),
@@ -38,14 +54,14 @@ def asked_generation(request: Request, bound: TokenBound) -> AskedEntry:
         "may_be_cut": request.may_be_cut,
         "jump_forward": request.jump_forward,
     }
-    return AskedEntry("generate", request.instance, request.op_id, request.number, parts, *bound)
+    return AskedEntry("generate", request.instance, request.op_id, request.number, parts, *bound, attempts)
 
 
-def asked_score(request: ScoreRequest, bound: TokenBound) -> AskedEntry:
+def asked_score(request: ScoreRequest, bound: TokenBound, attempts: tuple[int, ...]) -> AskedEntry:
     """Return the parts of a request for scores."""
     flat = [token_id for row in request.continuations for token_id in (*row, -1)]
     parts = {"prompt": _tokens(request.prompt), "continuations": _tokens(flat)}
-    return AskedEntry("score", request.instance, request.op_id, request.number, parts, *bound)
+    return AskedEntry("score", request.instance, request.op_id, request.number, parts, *bound, attempts)
 
 
 def end_of(result: Any) -> Outcome | None:
@@ -75,10 +91,10 @@ def result_of(answer: Recorded, kind: type[Any]) -> Any:
         raise _unreadable() from error
 
 
-def sent_requests(journal: RunJournal) -> Iterator[tuple[TokenBound, Any]]:
-    """Yield bounds for the attempts and the results of all requests that earlier sessions of a run have sent.
+def sent_requests(journal: RunJournal, targets: int) -> Iterator[SentRequest]:
+    """Yield all requests that earlier sessions of a run have sent to the target and its fallbacks, ``targets`` of them.
 
-    The result is None where there is none. Raises ``JournalError`` for figures that no journal of lmc holds.
+    Raises ``JournalError`` for figures that no journal of lmc holds.
     """
     for sent in journal.sent():
         result: Any = None
@@ -87,13 +103,24 @@ def sent_requests(journal: RunJournal) -> Iterator[tuple[TokenBound, Any]]:
             result = result_of(Recorded(sent.state, sent.result or ""), kind)
         elif sent.state not in (BEGUN, LOST):
             raise _unreadable()
-        attempts = attempts_of(result)
-        counts = [sent.bound, sent.most]
-        if attempts is not None:
-            counts += [count for attempt in attempts for count in astuple(attempt.usage)]
+        attempts = _attempts(sent.attempts, targets)
+        counts = [sent.bound, sent.most, *attempts]
+        counts += [count for attempt in attempts_of(result) or () for count in astuple(attempt.usage)]
         if not all(0 <= count <= _MOST_COUNT for count in counts):
             raise _unreadable()
-        yield TokenBound(sent.bound, sent.most), result
+        stored = stored_id(sent.kind, sent.state, sent.result)
+        yield SentRequest(TokenBound(sent.bound, sent.most), attempts, result, stored)
+
+
+def _attempts(text: str, targets: int) -> Sequence[int]:
+    """Return the most attempts at each target that an entry holds."""
+    try:
+        found = _COUNTS.validate_json(text, strict=True)
+    except ValueError as error:
+        raise _unreadable() from error
+    if len(found) != targets:
+        raise _unreadable()
+    return found
 
 
 def error_data(error: BaseException) -> dict[str, Any]:
@@ -133,6 +160,7 @@ def _default(each: Field[Any]) -> Any:
     return MISSING if each.default is MISSING else each.default
 
 
+_COUNTS = pydantic.TypeAdapter(list[int])
 _ATTEMPTS = pydantic.TypeAdapter(tuple[Attempt, ...])
 _GENERATION, _SCORE = _kept(Generation), _kept(Score)
 _READERS: dict[type[Any], pydantic.TypeAdapter[Any]] = {

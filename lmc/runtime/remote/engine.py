@@ -145,6 +145,7 @@ class RemoteEngine:
             max_running=target.remote.concurrency,
             capabilities=target.capabilities,
             fallbacks=target.served[1:],
+            attempts=target.attempts,
         )
         self._service = RemoteService(
             model_named(target),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lmc.ir.errors import EngineError, RequestTimeoutError
+from lmc.ir.errors import EngineError, QuotaError, RequestTimeoutError
 from lmc.ir.usage import Attempt, Usage
 
 OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -16,13 +16,6 @@ _EXHAUSTED = ("insufficient_quota", "billing_error", "credit balance is too low"
 """Codes and words of providers; others that speak of quotas and billing mean the limit of a minute."""
 _LONGEST_WAIT = 120.0
 """Seconds: a provider that asks for more is not waited for."""
-
-
-class QuotaError(EngineError):
-    """The provider refuses all requests of the account. The run stops, and can be resumed."""
-
-    ends_run = True
-    ends_batch = True
 
 
 class AttemptError(Exception):

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import tempfile
 from collections import Counter
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from hypothesis import strategies as st
 from lmc.backend.lower import lower
 from lmc.cost.budget import Amount, Budget
 from lmc.driver.run.budgets import budgeted, run_budget
-from lmc.ir.engine.protocol import OnDelta, Request, ScoreRequest
-from lmc.ir.errors import JournalError
+from lmc.ir.engine.protocol import DoneHandle, Generation, OnDelta, Request, SamplingParams, ScoreRequest
+from lmc.ir.errors import EngineError, JournalError, RequestCancelledError
 from lmc.ir.usage import Usage
+from lmc.runtime.budget.account import RunBudget
 from lmc.runtime.executor import Executor, Instance, Resources
 from lmc.runtime.journal.calls import JournaledCalls
 from lmc.runtime.journal.engine import JournaledEngine
+from lmc.runtime.journal.file import BEGUN, LOST
 from lmc.runtime.journal.journal import Resumption, RunJournal
 from tests.program_strategies import Program, programs
 from tests.runtime.engines import LateEngine
@@ -38,18 +41,45 @@ budgets = st.one_of(
 
 
 class BillingEngine(LateEngine):
-    """Bills all that is submitted: ``billed`` is the sum, ``sent`` how often each request was."""
+    """Bills all that is submitted: ``billed`` is the sum, ``sent`` how often each request was.
+
+    With an odd ``seed`` it is a provider that keeps its answers, and loses some of them.
+    """
 
     def __init__(self, *, seed: int) -> None:
         super().__init__(seed=seed, most_seconds=0.0)
         self.billed = Amount()
         self.sent: Counter[Sent] = Counter()
+        self.fetched: set[Sent] = set()
+        self.cancelled = 0
+        self._keeps = seed % 2 == 1
+        self._kept: dict[str, Future[Generation]] = {}
 
     def submit(self, request: Request, on_delta: OnDelta | None = None) -> Any:
-        self.sent[request.instance, request.op_id, request.number] += 1
+        key, stored = (request.instance, request.op_id, request.number), request.stored
+        if stored is not None and stored.id is not None:
+            answer = self._kept.get(stored.id)
+            if answer is not None and answer.done() and not answer.exception():
+                self.fetched.add(key)
+                return DoneHandle.of(answer.result())
+            stored.id = None
+            if not stored.may_be_asked:
+                return DoneHandle[Generation].failed(EngineError("it is lost"))
+        self.sent[key] += 1
         handle = super().submit(request, on_delta)
-        handle.future.add_done_callback(lambda done: done.exception() or self._bill(done.result().usage))
+        if self._keeps and stored is not None:
+            name = f"resp_{self.sent.total()}"
+            if self.sent.total() % 3:
+                self._kept[name] = handle.future
+            stored.keep(name)
+        handle.future.add_done_callback(self._ended)
         return handle
+
+    def _ended(self, done: Future[Generation]) -> None:
+        error = done.exception()
+        self.cancelled += isinstance(error, RequestCancelledError)
+        if error is None:
+            self._bill(done.result().usage)
 
     def score(self, request: ScoreRequest) -> Any:
         self.sent[request.instance, request.op_id, request.number] += 1
@@ -63,11 +93,13 @@ class BillingEngine(LateEngine):
         self.billed += Amount.of(usage)
 
 
-def session(program: Program, engine: BillingEngine, path: Path, budget: Budget | None, commits: int) -> None:
-    """One session of a run. It ends after so many commits as a process that is killed."""
+def session(
+    program: Program, engine: BillingEngine, path: Path, budget: Budget | None, commits: int
+) -> RunBudget | None:
+    """One session of a run; returns its account. It ends after so many commits as a process that is killed."""
+    account = run_budget(budget, TOY)
 
     async def main(journal: RunJournal) -> None:
-        account = run_budget(budget, TOY)
         used = JournaledEngine(engine if account is None else budgeted(engine, account, journal), journal)
         resources = Resources(used, journal=JournaledCalls(journal))
         executor = Executor(used, lower(program.module, TOY), program.hosts, constraints=program.constraints)
@@ -88,6 +120,7 @@ def session(program: Program, engine: BillingEngine, path: Path, budget: Budget 
         journal.resume(Resumption(retry_writes={"tell"}))
     with suppress(JournalError), journal:
         asyncio.run(main(journal))
+    return account
 
 
 @settings(max_examples=500 if FULL else 100)
@@ -100,13 +133,21 @@ def test_no_session_spends_beyond_its_budget(program: Program, sessions: list[An
         for budget, commits in sessions:
             before, open_before = engine.billed, in_flight(path)
             sent_before = engine.sent.copy()
-            session(program, engine, path, budget, commits)
+            engine.fetched.clear()
+            engine.cancelled = 0
+            account = session(program, engine, path, budget, commits)
             added = engine.billed - before
             assert budget is None or added == Amount() or engine.billed.fits(budget), (before, engine.billed, budget)
             sent = Counter((row, op, number) for kind, row, op, number, _ in entries(path) if kind != "call")
             assert all(count <= sent[key] for key, count in engine.sent.items()), "each request is on disk"
             again = engine.sent - sent_before
-            assert not (open_before - in_flight(path)) - {*again}, "what is in flight is lost where it is sent again"
+            gone = (open_before - in_flight(path)) - {*again} - engine.fetched
+            assert not gone, "what is in flight is lost where it is sent again"
+            if account is not None:
+                lost = sum(state in (BEGUN, LOST) for kind, *_, state in entries(path) if kind != "call")
+                assert account.ledger.unknown <= lost + engine.cancelled, "what was fetched counts once"
+                if not account.ledger.unknown and not engine.cancelled:
+                    assert account.ledger.promised == engine.billed
 
 
 def in_flight(path: Path) -> set[Sent]:
@@ -116,3 +157,41 @@ def in_flight(path: Path) -> set[Sent]:
     with closing(sqlite3.connect(path)) as database:
         found = database.execute("SELECT row, op, number FROM entries WHERE state = 0 AND kind != 'call'")
         return {*found.fetchall()}
+
+
+def requests_in(engine: BillingEngine, path: Path, commits: int) -> RunBudget:
+    """A session of five requests, one after the other, that ends after so many commits. Returns its account."""
+    account = run_budget(Budget(tokens=10**6), TOY)
+    assert account is not None
+    journal = CutJournal.open(str(path))
+    assert isinstance(journal, CutJournal)
+    journal.without_waiting()
+    journal.commits = commits
+    if journal.is_fresh:
+        journal.start(HEAD)
+    else:
+        journal.resume(Resumption())
+    with suppress(JournalError), journal:
+        used = JournaledEngine(budgeted(engine, account, journal), journal)
+        for number in range(5):
+            request = Request((1, 2, number), SamplingParams(max_tokens=5), op_id=f"a/{number}")
+            used.submit(request).future.result(60.0)
+        journal.finish()
+    return account
+
+
+def test_answers_that_are_fetched_count_once(tmp_path: Path):
+    """Whatever commit a run ends after: each attempt counts once, at its cost, or at its worst case if it is lost."""
+    fetched = lost = 0
+    for commits in range(2, 24):
+        engine, path = BillingEngine(seed=1), tmp_path / str(commits)
+        requests_in(engine, path, commits)
+        engine.fetched.clear()
+        account = requests_in(engine, path, 1 << 30)
+        fetched += len(engine.fetched)
+        twice = engine.sent.total() - 5
+        lost += twice
+        assert account.ledger.unknown == twice
+        assert twice or account.ledger.promised == engine.billed
+    assert fetched
+    assert lost

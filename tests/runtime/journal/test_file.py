@@ -184,7 +184,7 @@ def test_results_that_are_not_lmcs_are_one_error(result: str, state: int, kind: 
 def test_a_file_of_another_version_names_it(tmp_path: Path):
     begun_and_closed(tmp_path / "j")
     change(tmp_path / "j", "PRAGMA user_version = 1")
-    with pytest.raises(InputError, match="has version 1, and this lmc reads version 3"):
+    with pytest.raises(InputError, match="has version 1, and this lmc reads version 4"):
         RunJournal.open(str(tmp_path / "j"))
 
 

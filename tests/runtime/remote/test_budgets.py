@@ -166,6 +166,22 @@ def test_all_that_earlier_sessions_spent_counts(
         assert sum(isinstance(each.error, BudgetError) for each in found) > 0
 
 
+def test_requests_in_flight_have_the_attempts_of_the_session_that_sent_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = str(tmp_path / "j")
+    with hosted(), Simulator() as simulator:
+        program = discussion.on(target(simulator.url, "chat", attempts=3), journal=path)
+        broken_off(program, path, monkeypatch, 30)
+        before = journals.summary(path)
+        worst = before.requests.finished + 3 * len(before.in_flight)
+        for attempts in (1, 7):
+            again = program.on(target(simulator.url, "chat", attempts=attempts), resume=True)
+            [*found] = again.on(budget=Budget(calls=worst)).batch(ROWS)
+            assert f"{worst} calls are spent" in str(next(each.error for each in found if each.error))
+        assert len(simulator.arrivals) <= before.requests.finished + len(before.in_flight)
+
+
 def test_a_refusal_leaves_what_is_in_flight_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = str(tmp_path / "j")
     with hosted(), Simulator() as simulator:
@@ -204,6 +220,10 @@ def test_requests_that_a_budget_refused_are_not_in_the_journal(tmp_path: Path):
         "bound = -1",
         "most = -5",
         "bound = 9007199254740993",
+        "attempts = '[-1]'",
+        "attempts = '[1, 1]'",
+        "attempts = '[1.5]'",
+        "attempts = '{'",
         "result = '{'",
         "result = NULL",
         "result = '[]'",

@@ -18,10 +18,12 @@ from lmc.cost.budget import Budget
 from lmc.driver.batch.run_journal import replayed_target
 from lmc.driver.commands import journal as journals
 from lmc.driver.errors import UsageError
+from lmc.driver.run.budgets import run_budget
 from lmc.ir.engine.protocol import Request, SamplingParams
-from lmc.ir.errors import EngineError, InputError, JournalError
+from lmc.ir.errors import BudgetError, EngineError, InputError, JournalError
 from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.usage import Usage
+from lmc.runtime.budget.budgeted import BudgetedEngine
 from lmc.runtime.journal.engine import JournaledEngine
 from lmc.runtime.journal.journal import Resumption, RunJournal
 from lmc.runtime.remote.engine import RemoteEngine
@@ -130,6 +132,60 @@ def test_a_stored_answer_is_fetched_later_where_a_session_could_not(
         assert (len(simulator.arrivals), kept_ids(path)) == (1, [])
         summary = journals.summary(path)
         assert (summary.state, summary.requests.finished, summary.requests.repeated) == ("finished", 1, 0)
+
+
+@pytest.mark.parametrize("change", ["", "gone"])
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_stored_answer_counts_once_in_a_budget(change: str, calls: int, tmp_path: Path):
+    """Its attempt costs what the provider tells, and is no reason to refuse it. Asked again, it may be billed twice."""
+    path = str(tmp_path / "j")
+    with hosted(), Simulator(drawn) as simulator, FaultProxy(simulator.url, listed([Fault.IDLE]), idle=60.0) as proxy:
+        program = answer.on(target(proxy.url, "responses", store=True, attempts=1))
+        broken_off(program, path)
+        [name] = kept_ids(path)
+        if change == "gone":
+            simulator.stored.clear()
+        again = program.on(journal=path, resume=True, budget=Budget(calls=calls))
+        if change == "gone" and calls == 1:
+            with pytest.raises(BudgetError):
+                again.run("What?")
+            assert kept_ids(path) == [name]
+        else:
+            assert again.run("What?").usage.calls == 1
+        assert len(simulator.arrivals) == (2 if change == "gone" and calls == 2 else 1)
+
+
+FAILURES: dict[str, dict[str, Any]] = {
+    "quota": {"quota": 0},
+    "key": {"keys": ["sk-another"]},
+    "refusal": {"reply": lambda _: Reply(end="refusal")},
+    "budget": {},
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_equal_requests_at_the_same_time_have_the_same_end(failure: str, tmp_path: Path):
+    request = Request((256, *b"user\nWhat?", 257, 256, *b"assistant\n"), SamplingParams(max_tokens=60), op_id="a")
+    with hosted(), Simulator(latency=0.1, **FAILURES[failure]) as simulator:
+        place = answer.on(target(simulator.url, "chat", attempts=1)).compile().target
+        account = run_budget(Budget(tokens=1 if failure == "budget" else 10**6), place)
+        engine = RemoteEngine(place, message_tokenizer())
+        try:
+            assert account is not None
+            with begun(tmp_path / "j") as journal:
+                layers = JournaledEngine(BudgetedEngine(engine, account), journal)
+                found = [layers.submit(request).future for _ in range(3)]
+                errors = [each.exception(20.0) for each in found]
+        finally:
+            engine.close()
+        assert len({id(each) for each in errors}) == len(errors), "each row locates its own"
+        first = errors[0]
+        assert isinstance(first, EngineError)
+        assert first.ends_run == (failure != "refusal")
+        for each in errors:
+            assert isinstance(each, EngineError)
+            assert (type(each), each.cause, each.remedy) == (type(first), first.cause, first.remedy)
+        assert len(simulator.arrivals) == (0 if failure == "budget" else 1)
 
 
 def test_an_answer_is_stored_only_where_the_target_says_so(tmp_path: Path):
