@@ -1,4 +1,3 @@
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ import pytest
 from lmc import driver
 from lmc.cli.app import main
 from lmc.driver import Options, Runner
+from tests.processes import Running
 
 PROGRAM = """
 import time
@@ -140,16 +140,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+def start(tmp_path: Path) -> Callable[..., Running]:
     """Starts a command line in a process of its own."""
-    code = (
-        # A process started in the background may ignore Ctrl-C, and its children inherit that.
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "import sys; sys.argv[0] = 'lmc'; from lmc.cli import main; main()"
-    )
 
-    def start(*arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", code, *arguments]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    def start(*arguments: str) -> Running:
+        return Running(["lmc", *arguments], tmp_path, stdout=True)
 
     return start

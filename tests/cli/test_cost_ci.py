@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,26 +59,37 @@ def _commit(message: str) -> None:
     _git("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", message)
 
 
-@pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with a baseline on the branch main, and the branch of a change."""
-    monkeypatch.chdir(tmp_path)
-    Path("essays.jsonl").write_text("".join(json.dumps({"essay": f"Essay {n}"}) + "\n" for n in range(4)))
-    Path(".gitignore").write_text(
-        "base.json\ncomment.md\nlimits.xml\nhints.sarif\nbin/\n__pycache__/\n*.log\ncost.txt\n"
-    )
-    Path("bin").mkdir()
-    lmc = f'#!/bin/sh\nexec {sys.executable} -c "from lmc.cli.start import main; main()" "$@"\n'
-    for name, text in (("gh", _GH), ("lmc", lmc)):
-        Path("bin", name).write_text(text)
-        Path("bin", name).chmod(0o755)
-    _git("init", "-q", "-b", "main")
-    _write(100)
-    said = _sh("lmc cost --update-baseline")
-    assert said.returncode == 0, said.stderr
-    _commit("programs and their baseline")
-    _git("checkout", "-qb", "change")
-    return tmp_path
+    folder = tmp_path_factory.mktemp("repository")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        Path("essays.jsonl").write_text("".join(json.dumps({"essay": f"Essay {n}"}) + "\n" for n in range(4)))
+        Path(".gitignore").write_text(
+            "base.json\ncomment.md\nlimits.xml\nhints.sarif\nbin/\n__pycache__/\n*.log\ncost.txt\n"
+        )
+        Path("bin").mkdir()
+        lmc = f'#!/bin/sh\nexec {sys.executable} -c "from lmc.cli.start import main; main()" "$@"\n'
+        for name, text in (("gh", _GH), ("lmc", lmc)):
+            Path("bin", name).write_text(text)
+            Path("bin", name).chmod(0o755)
+        _git("init", "-q", "-b", "main")
+        _write(100)
+        said = _sh("lmc cost --update-baseline")
+        assert said.returncode == 0, said.stderr
+        _commit("programs and their baseline")
+        _git("checkout", "-qb", "change")
+    return folder
+
+
+@pytest.fixture
+def repository(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the template for one test, the current folder."""
+    folder = tmp_path / "repository"
+    shutil.copytree(template, folder)
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def _recipe(**more: str) -> subprocess.CompletedProcess[str]:
