@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,11 +14,7 @@ from lmc.ir.engine.protocol import Place
 
 WINDOW = 61.0
 """Seconds: any 60 of the server lie within, as long as what was sent arrives within one."""
-_NEXT_LOOK = 0.05
-"""Seconds between looks where all that fills a window waits for a connection."""
-
-
-_NEXT_CHECK = 0.25
+_NEXT_LOOK = 0.25
 """Seconds after which what makes the waiting vain is noticed."""
 
 
@@ -45,54 +40,66 @@ UNDER_WAY: ContextVar[Charge | None] = ContextVar("UNDER_WAY", default=None)
 """The charge of the request that this task has sent, or is about to."""
 
 
-class Turns:
-    """A lock whose holders come run by run in turns; within a run the lowest rank is first, then who came first."""
+@dataclass(eq=False)
+class _Waiting:
+    """A request that waits. ``came`` counts the requests; ``check`` raises what makes its waiting vain."""
+
+    run: int | None
+    rank: int
+    came: int
+    tokens: int
+    most_bytes: int
+    check: Callable[[], None]
+    leaves: asyncio.Future[Charge]
+
+    def __lt__(self, other: _Waiting) -> bool:
+        return (self.rank, self.came) < (other.rank, other.came)
+
+
+class _Turns:
+    """Requests that wait. Runs take turns; within a run the lowest rank is first, then the one that came first."""
 
     def __init__(self) -> None:
-        self._is_held = False
-        self._waiting: dict[int | None, list[tuple[int, int, asyncio.Future[None]]]] = {}
-        self._came = 0
+        self._by_run: dict[int | None, list[_Waiting]] = {}
 
-    @asynccontextmanager
-    async def turn(self, place: Place | None) -> AsyncGenerator[None]:
-        """Wait for the turn of a request; the block is the time in which no other has one."""
-        await self._wait(place)
-        try:
-            yield
-        finally:
-            self._pass_on()
+    def add(self, waiting: _Waiting) -> None:
+        """Let a request wait."""
+        heapq.heappush(self._by_run.setdefault(waiting.run, []), waiting)
 
-    async def _wait(self, place: Place | None) -> None:
-        if not self._is_held:
-            self._is_held = True
-            return
-        run, rank = (None, 0) if place is None else (place.run, place.rank)
-        came = asyncio.get_running_loop().create_future()
-        self._came += 1
-        heapq.heappush(self._waiting.setdefault(run, []), (rank, self._came, came))
-        try:
-            await came
-        except asyncio.CancelledError:
-            if came.done() and not came.cancelled():  # its turn has come meanwhile
-                self._pass_on()
-            raise
-
-    def _pass_on(self) -> None:
-        while self._waiting:
-            run = next(iter(self._waiting))
-            requests = self._waiting.pop(run)
-            _, _, came = heapq.heappop(requests)
+    def first(self) -> _Waiting | None:
+        """Return the request whose turn it is; None: none waits."""
+        while self._by_run:
+            run, requests = next(iter(self._by_run.items()))
+            while requests and requests[0].leaves.done():  # cancelled
+                heapq.heappop(requests)
             if requests:
-                self._waiting[run] = requests  # behind the others
-            if not came.done():
-                came.set_result(None)
-                return
-        self._is_held = False
+                return requests[0]
+            del self._by_run[run]
+        return None
+
+    def others(self) -> Iterator[_Waiting]:
+        """Yield the requests behind the first one, those of a run in their order."""
+        first = self.first()
+        for requests in self._by_run.values():
+            yield from (each for each in sorted(requests) if each is not first and not each.leaves.done())
+
+    def take(self, waiting: _Waiting) -> None:
+        """Remove a request whose turn is over: its run is the last one now."""
+        requests = self._by_run.pop(waiting.run)
+        if requests[0] is waiting:
+            heapq.heappop(requests)
+        else:
+            requests.remove(waiting)
+            heapq.heapify(requests)
+        if requests:
+            self._by_run[waiting.run] = requests
 
 
 class RateLimits:
     """Belongs to one event loop. Requests leave run by run in turns, those of a run in the order of their plan.
 
+    The next one is chosen when it can leave, not before. Where it has too many tokens for the window, others leave that
+    still let it leave as soon as it could: so small requests do not wait for a large one, and none delays it.
     ``window`` is in seconds. A request whose tokens exceed the limit by themselves waits for an empty window.
     """
 
@@ -104,14 +111,16 @@ class RateLimits:
         *,
         window: float = WINDOW,
     ) -> None:
-        self._places = asyncio.Semaphore(concurrency)
+        self._free = concurrency
         self._most_requests = requests
         self._most_tokens = tokens
         self._window = window
         self._sent: deque[Charge] = deque()
         self._requests = self._tokens = 0  # of the charges, sent or not
-        self._turns = Turns()
+        self._turns = _Turns()
+        self._came = 0
         self._held_until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def under_way(
@@ -127,25 +136,20 @@ class RateLimits:
         ``place`` is that in the plan. ``check`` raises what makes the waiting vain. It waits inside of ``waits``.
         """
         with waits or nullcontext():
-            async with self._turns.turn(place):
-                await self._places.acquire()
-                try:
-                    charge = await self._charge(tokens, most_bytes, check)
-                except BaseException:
-                    self._places.release()
-                    raise
+            charge = await self._charged(tokens, most_bytes, place, check)
         token = UNDER_WAY.set(charge)
         try:
             yield charge
         finally:
             UNDER_WAY.reset(token)
             self.sent(charge)  # where it has failed before
-            self._places.release()
+            self._free += 1
+            self._look()
 
     def sent(self, charge: Charge) -> None:
         """Let a charge count from now on: its request has left."""
         if charge.at is None:
-            charge.at = time.monotonic()
+            charge.at = _now()
             self._sent.append(charge)
 
     def correct(self, charge: Charge, tokens: int) -> None:
@@ -153,32 +157,94 @@ class RateLimits:
         if charge.counts:
             self._tokens += tokens - charge.tokens
         charge.tokens = tokens
+        self._look()
 
     def hold(self, seconds: float) -> None:
         """Let no further request leave for ``seconds``: the provider asks for it."""
-        self._held_until = max(self._held_until, time.monotonic() + seconds)
+        self._held_until = max(self._held_until, _now() + seconds)
 
-    async def _charge(self, tokens: int, most_bytes: int, check: Callable[[], None]) -> Charge:
-        check()
-        while (pause := self._pause(tokens)) > 0:
-            await asyncio.sleep(min(pause, _NEXT_CHECK))
-            check()
-        self._requests += 1
-        self._tokens += tokens
-        return Charge(self, tokens, most_bytes)
+    async def _charged(self, tokens: int, most_bytes: int, place: Place | None, check: Callable[[], None]) -> Charge:
+        """Wait until a request may leave. It has a place then, and a charge in the window."""
+        run, rank = (None, 0) if place is None else (place.run, place.rank)
+        self._came += 1
+        leaves: asyncio.Future[Charge] = asyncio.get_running_loop().create_future()
+        self._turns.add(_Waiting(run, rank, self._came, tokens, most_bytes, check, leaves))
+        self._look()
+        try:
+            return await leaves
+        except asyncio.CancelledError:
+            if not leaves.cancelled() and leaves.exception() is None:  # it could leave meanwhile
+                self._forget(leaves.result())
+                self._free += 1
+            self._look()
+            raise
 
-    def _pause(self, tokens: int) -> float:
-        """Return the seconds until the next look; 0: now."""
-        now = time.monotonic()
-        if now < self._held_until:
-            return self._held_until - now
+    def _look(self) -> None:
+        """Let all leave that may, and look again when more may."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now = _now()
         while self._sent and (self._sent[0].at or 0.0) + self._window <= now:
-            self._requests -= 1
-            gone = self._sent.popleft()
-            gone.counts = False
-            self._tokens -= gone.tokens
-        is_full = self._most_requests is not None and self._requests >= self._most_requests
-        is_heavy = self._most_tokens is not None and 0 < self._tokens > self._most_tokens - tokens
-        if not is_full and not is_heavy:
-            return 0.0
-        return max((self._sent[0].at or 0.0) + self._window - now, 0.001) if self._sent else _NEXT_LOOK
+            self._forget(self._sent.popleft())
+        while (first := self._turns.first()) is not None:
+            try:
+                first.check()
+            except Exception as error:
+                self._turns.take(first)
+                first.leaves.set_exception(error)
+                continue
+            found = self._next(first) if self._free and now >= self._held_until else None
+            if found is None:
+                self._timer = asyncio.get_running_loop().call_later(self._pause(now), self._look)
+                return
+            self._turns.take(found)
+            self._free -= 1
+            self._requests += 1
+            self._tokens += found.tokens
+            found.leaves.set_result(Charge(self, found.tokens, found.most_bytes))
+
+    def _forget(self, charge: Charge) -> None:
+        """Take a charge out of the window."""
+        charge.counts = False
+        self._requests -= 1
+        self._tokens -= charge.tokens
+
+    def _next(self, first: _Waiting) -> _Waiting | None:
+        """Return the request that leaves now: the ``first`` one, or one that does not delay it."""
+        if self._most_requests is not None and self._requests >= self._most_requests:
+            return None
+        if self._fits(first.tokens):
+            return first
+        room = self._room_beside(first)
+        return next((each for each in self._turns.others() if each.tokens <= room and self._fits(each.tokens)), None)
+
+    def _fits(self, tokens: int) -> bool:
+        return self._most_tokens is None or not 0 < self._tokens > self._most_tokens - tokens
+
+    def _room_beside(self, first: _Waiting) -> int:
+        """Return the tokens that may leave now without a delay of the ``first`` request; negative: none may.
+
+        It leaves once enough of the requests have left the window, the oldest ones first. The others are still in it.
+        """
+        assert self._most_tokens is not None
+        requests, tokens = self._requests, self._tokens
+        for charge in self._sent:
+            requests -= 1
+            tokens -= charge.tokens
+            room = self._most_tokens - tokens - first.tokens
+            if room >= 0 or not tokens:
+                is_full = self._most_requests is not None and requests + 2 > self._most_requests
+                return -1 if is_full else room
+        return -1  # it waits for requests that are not sent yet
+
+    def _pause(self, now: float) -> float:
+        """Return the seconds until the next look; the end of a request comes with a look of its own."""
+        if now < self._held_until:
+            return min(self._held_until - now, _NEXT_LOOK)
+        oldest = (self._sent[0].at or 0.0) + self._window - now if self._sent else _NEXT_LOOK
+        return min(max(oldest, 0.001), _NEXT_LOOK)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
