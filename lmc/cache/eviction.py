@@ -181,13 +181,13 @@ class NextUse(Eviction):
         return self._starts.get(self._episodes.get(run, 0), self.now)
 
     def used(self, path: Sequence[RadixNode], run: Hashable) -> None:
-        episode = self._episodes.get(run)
+        episode, now = self._episodes.get(run), self.admissions
         for node in path:
             if episode is None:
-                node.used_by_others_at = self.admissions
+                node.used_by_others_at = now
             elif node.episode is not None and node.episode != episode:
                 node.used_by_others_at = node.used_at
-            node.episode, node.used_at = episode or 0, self.admissions
+            node.episode, node.used_at = episode or 0, now
 
     def offer(self, node: RadixNode) -> None:
         rank, length = self._judge(node)

@@ -160,10 +160,12 @@ def path_to_root(node: RadixNode) -> Iterator[RadixNode]:
 
 def whole_path(node: RadixNode) -> tuple[Tokens, Hashable]:
     """All tokens from the root to the end of `node`, and the name of its tree."""
-    path = [node]
-    while (parent := path[-1].parent) is not None:
-        path.append(parent)
-    return np.concatenate([step.tokens for step in reversed(path)]), path[-1].extra_key
+    path = [node.tokens]
+    while node.parent is not None:
+        node = node.parent
+        path.append(node.tokens)
+    path.reverse()
+    return np.concatenate(path), node.extra_key
 
 
 def nodes_from(nodes: Iterable[RadixNode]) -> Iterator[RadixNode]:

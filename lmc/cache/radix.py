@@ -6,7 +6,9 @@ holds a pin on the node where its prefix ends. The unit of eviction is one token
 `Eviction` names, so a cut leaf keeps the part that a later request is more likely to share.
 """
 
+from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,8 +23,23 @@ from lmc.cache.node import (
     concatenated_pages,
     nodes_from,
     path_to_root,
+    whole_path,
 )
 from lmc.cache.pool import InvariantError, PagePool, Pages
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _KnownPath:
+    """Nodes from a root on, with their tokens: node ``i`` ends at token ``ends[i]``.
+
+    Valid while ``shape`` is the tree's.
+    """
+
+    root: RadixNode
+    nodes: list[RadixNode]
+    ends: list[int]
+    tokens: Tokens
+    shape: int
 
 
 class RadixCache:
@@ -38,6 +55,8 @@ class RadixCache:
         self._evicted_tokens = 0
         self._newly_pinned_tokens = 0
         self._node_count = 0
+        self._shape = 0  # counts the nodes that were split, cut or removed
+        self._known: _KnownPath | None = None
 
     @property
     def total_tokens(self) -> int:
@@ -101,9 +120,14 @@ class RadixCache:
         """`insert` of the tokens that follow a pinned prefix; one pin on that prefix moves to the end.
 
         The match returned covers these tokens alone. The prefix is not compared again, so a prompt that is inserted
-        part by part is compared once.
+        part by part is compared once. A leaf that nothing else has used grows: its tokens have the same uses, and the
+        tree stays as flat as its branches allow.
         """
         before = list(path_to_root(pinned))
+        if before and not pinned.children and pinned.pin_count == 1 and not pinned.hits:
+            self._grow_leaf(pinned, tokens, pages)
+            self._touch(before[::-1], run)
+            return PrefixMatch(pages.astype(np.int64), pinned)
         start = self._root(pinned.extra_key) if pinned.is_root else pinned  # an empty tree's root may be another by now
         inserted, path = self._insert(start, tokens, pages)
         self._touch([*reversed(before), *path], run)
@@ -126,13 +150,16 @@ class RadixCache:
         Raises:
             InvariantError: the prefix is not pinned.
         """
-        for step in path_to_root(node):
+        step = node
+        while step.parent is not None:
             if step.pin_count == 0:
                 raise InvariantError("unpin of a prefix that is not pinned")
             step.pin_count -= 1
             if step.pin_count == 0:
-                self._pinned_tokens -= step.length
-                self._offer(step)
+                self._pinned_tokens -= step.tokens.size
+                if not step.children:
+                    self._offer(step)
+            step = step.parent
 
     def evict(self, count: int) -> int:
         """Free up to `count` tokens, in the order of the eviction, and return how many were freed."""
@@ -147,6 +174,8 @@ class RadixCache:
         """Have the eviction look again at what is cached of `tokens`: something else is known of its next use."""
         rest = as_tokens(tokens)
         node = self._root(extra_key)
+        passed, matched = self._known_part(node, rest)
+        node, rest = passed[-1] if passed else node, rest[matched:]
         while rest.size and (child := node.children.get(int(rest[0]))) is not None:
             node = child
             if common_prefix_length(node.tokens, rest) < node.length:
@@ -204,15 +233,25 @@ class RadixCache:
         if any(node.evictable and node not in offered for node in nodes):
             raise InvariantError("an evictable leaf was not offered for eviction")
         check_counts(nodes, self._node_count, self._total_tokens, self._pinned_tokens, self._clock)
+        known = self._known
+        if known is not None and known.shape == self._shape and known.nodes:
+            held, _ = whole_path(known.nodes[-1])
+            if not np.array_equal(held, known.tokens[: known.ends[-1]]):
+                raise InvariantError("the last path is not that of the tree")
 
     def _root(self, extra_key: Hashable) -> RadixNode:
         """The start of a tree; one that is new is kept from its first token on, until its last is gone."""
         return self._roots.get(extra_key) or RadixNode.root(extra_key)
 
     def _walk(self, node: RadixNode, key: Tokens) -> tuple[RadixNode, list[RadixNode]]:
-        """Follow `key` down from a node: the node where the match ends (split if need be) and the nodes passed."""
-        matched = 0
-        path: list[RadixNode] = []
+        """Follow `key` down from a node: the node where the match ends (split if need be) and the nodes passed.
+
+        The last path from a root is known: calls of a chain, and branches of a prompt, begin with most of it.
+        """
+        start = node
+        path, matched = self._known_part(start, key)
+        ends = [] if self._known is None else self._known.ends[: len(path)]
+        node = path[-1] if path else node
         while matched < key.size:
             child = node.children.get(int(key[matched]))
             if child is None:
@@ -221,10 +260,22 @@ class RadixCache:
             node = child if common == child.length else child.split(common)
             path.append(node)
             matched += common
+            ends.append(matched)
             if node is not child:
                 self._node_count += 1
+                self._shape += 1
                 break
+        if start.is_root:
+            self._known = _KnownPath(start, path.copy(), ends, key[:matched].copy(), self._shape)
         return node, path
+
+    def _known_part(self, root: RadixNode, key: Tokens) -> tuple[list[RadixNode], int]:
+        """Return the nodes of the last path that `key` passes from a root on, and how many tokens they have."""
+        known = self._known
+        if known is None or known.root is not root or known.shape != self._shape:
+            return [], 0
+        count = bisect_right(known.ends, common_prefix_length(known.tokens, key))
+        return known.nodes[:count], known.ends[count - 1] if count else 0
 
     def _add_leaf(self, parent: RadixNode, tokens: Tokens, pages: Pages) -> RadixNode:
         leaf = RadixNode(tokens, pages, parent, last_access=-1)
@@ -235,8 +286,25 @@ class RadixCache:
         self._total_tokens += leaf.length
         return leaf
 
+    def _grow_leaf(self, leaf: RadixNode, tokens: Tokens, pages: Pages) -> None:
+        """Append tokens with their pages to a leaf that has one pin."""
+        self._check_insertion(tokens, pages)
+        if self._known is not None and self._known.nodes[-1:] == [leaf]:
+            self._known = None
+        leaf.tokens, leaf.pages = np.concatenate([leaf.tokens, tokens]), np.concatenate([leaf.pages, pages])
+        self._total_tokens += tokens.size
+        self._pinned_tokens += tokens.size
+        self._newly_pinned_tokens += tokens.size
+
+    def _check_insertion(self, tokens: Tokens, pages: Pages) -> None:
+        if tokens.size != pages.size:
+            raise ValueError(f"{tokens.size} tokens need {tokens.size} pages, got {pages.size}")
+        if not self.pool.is_allocated(pages):
+            raise InvariantError("inserting pages that are not allocated")
+
     def _cut_tail(self, node: RadixNode, count: int) -> int:
         """Free the last `count` tokens of a leaf, or all of it."""
+        self._shape += 1
         kept = max(0, node.length - count)
         freed = node.length - kept
         self.pool.free(node.pages[kept:])
@@ -255,6 +323,7 @@ class RadixCache:
         """Take a node off its parent, which is returned; a root goes with its last child."""
         parent = node.parent
         assert parent is not None
+        self._shape += 1
         del parent.children[node.first_token]
         if parent.is_root and not parent.children:
             del self._roots[parent.extra_key]
@@ -269,10 +338,7 @@ class RadixCache:
 
     def _insert(self, start: RadixNode, key: Tokens, pages: Pages) -> tuple[PrefixMatch, list[RadixNode]]:
         """Put tokens with their pages below a node; gives their match and the nodes passed."""
-        if key.size != pages.size:
-            raise ValueError(f"{key.size} tokens need {key.size} pages, got {pages.size}")
-        if not self.pool.is_allocated(pages):
-            raise InvariantError("inserting pages that are not allocated")
+        self._check_insertion(key, pages)
         node, path = self._walk(start, key)
         matched = sum(step.length for step in path)
         if matched < key.size:
@@ -285,14 +351,16 @@ class RadixCache:
     def _pin_each(self, nodes: Iterable[RadixNode]) -> None:
         for node in nodes:
             if node.pin_count == 0:
-                self._pinned_tokens += node.length
-                self._newly_pinned_tokens += node.length
+                count = node.tokens.size
+                self._pinned_tokens += count
+                self._newly_pinned_tokens += count
             node.pin_count += 1
 
     def _touch(self, path: list[RadixNode], run: Hashable) -> None:
         self._clock += 1
+        clock = self._clock
         for node in path:
-            node.last_access = self._clock
+            node.last_access = clock
         self.eviction.used(path, run)
 
     def _offer(self, node: RadixNode) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lmc.cost.ranges import CostRange
 from lmc.cost.texts import CountingTokenizer
 from lmc.ir.engine.target import Target
+from lmc.ir.tokens.tokens import common_length
 
 _PART = 16
 """Token ids that prompts are compared by, when it is estimated what they share."""
@@ -60,6 +61,8 @@ class SharedPrefixes:
         self._rule = rule
         self._tokenizer = tokenizer
         self._parts: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._last: tuple[int, ...] = ()
+        self._nodes: list[int] = [0]
         self.shared = 0
 
     def cached(self, prompt: tuple[int, ...], tokens: CostRange[int]) -> CostRange[int]:
@@ -70,8 +73,10 @@ class SharedPrefixes:
         """
         if not self._rule.least:
             return CostRange.exactly(0)
-        node, shared = 0, 0
-        for start in range(0, len(prompt), _PART):
+        parts = common_length(prompt, self._last) // _PART  # those of the last prompt are known
+        del self._nodes[parts + 1 :]
+        self._last, shared, node = prompt, parts * _PART, self._nodes[-1]
+        for start in range(shared, len(prompt), _PART):
             key = (node, prompt[start : start + _PART])
             following = self._parts.get(key)
             if following is None:
@@ -79,6 +84,7 @@ class SharedPrefixes:
             elif shared == start:
                 shared += len(key[1])
             node = following
+            self._nodes.append(node)
         most = None if tokens.most is None else self._rule.found(tokens.most)
         self.shared = self._tokenizer.count(prompt[:shared]).expected if shared else 0
         return CostRange(0, self._rule.found(min(self.shared, tokens.expected)), most)

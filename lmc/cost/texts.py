@@ -7,6 +7,7 @@ so no known text holds them. In a prompt, negative token ids are tokens that are
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
@@ -18,6 +19,7 @@ from lmc.ir.cached import cached_property
 from lmc.ir.tokens.boundaries import longest_token
 from lmc.ir.tokens.messages import MessageTokenizer
 from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.ir.tokens.tokens import common_length
 
 MARK = "\ud800"
 LONGEST_TOKEN = 128
@@ -100,12 +102,21 @@ class Texts:
         """Return the span of a negative token id."""
         return self._spans[-token_id - 1]
 
-    def added(self, ids: list[int], count: CostRange[int]) -> CostRange[int]:
-        """Return the range of ``count`` and the spans ``ids``: never less than one token, which every prompt has."""
-        spans = [self.span(token_id) for token_id in ids]
-        least = max(1, count.least + sum(span.least for span in spans))
-        most = _sum([count.most, *(span.most for span in spans)])
-        expected = max(least, count.expected + sum(span.expected for span in spans))
+    def measured(self, ids: list[int]) -> tuple[int, int, int, int]:
+        """Return the sums of the spans ``ids``: least, expected, most of those with a bound, and how many have none."""
+        least = expected = most = unbounded = 0
+        for token_id in ids:
+            span = self.span(token_id)
+            least, expected, most = least + span.least, expected + span.expected, most + (span.most or 0)
+            unbounded += span.most is None
+        return least, expected, most, unbounded
+
+    def added(self, spans: Sequence[int], count: CostRange[int]) -> CostRange[int]:
+        """Return the range of ``count`` and sums of ``measured``: at least one token, which every prompt has."""
+        span_least, span_expected, span_most, unbounded = spans
+        least = max(1, count.least + span_least)
+        most = None if count.most is None or unbounded else count.most + span_most
+        expected = max(least, count.expected + span_expected)
         return CostRange(least, expected if most is None else min(expected, max(least, most)), _at_least(most, least))
 
     def decoded(self, ids: Sequence[int]) -> str:
@@ -128,6 +139,26 @@ class Texts:
     def end_row(self) -> None:
         """Forget which texts have an id: those of another row are other ones."""
         self._ids.clear()
+
+
+class _Sums:
+    """Sums over the ids of prompts. Prompts that follow each other mostly share a beginning, whose sums are kept."""
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[int, ...], tuple[int, ...]] = (), ()
+
+    def of(self, ids: tuple[int, ...], measure: Callable[[tuple[int, ...]], tuple[int, ...]]) -> tuple[int, ...]:
+        """Return the sums of ``measure`` over all ``ids``."""
+        last, sums = self._last
+        shared = common_length(ids, last)
+        if 2 * shared < max(len(ids), len(last)):
+            sums = measure(ids)
+        else:
+            sums = tuple(map(operator.add, sums, measure(ids[shared:])))
+            if shared < len(last):
+                sums = tuple(map(operator.sub, sums, measure(last[shared:])))
+        self._last = ids, sums
+        return sums
 
 
 @dataclass(frozen=True)
@@ -156,10 +187,17 @@ class ModelCounting(Tokenizer):
         return self._most_bytes or LONGEST_TOKEN
 
     def count(self, ids: tuple[int, ...]) -> CostRange[int]:
-        if min(ids, default=0) >= 0:
-            return CostRange.exactly(max(1, len(ids)))
-        spans = [token_id for token_id in ids if token_id < 0]
-        return self.texts.added(spans, CostRange.exactly(len(ids) - len(spans)))
+        known_count, *spans = self._sums.of(ids, self._measured)
+        return self.texts.added(spans, CostRange.exactly(known_count))
+
+    def _measured(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the known tokens and the sums of the spans."""
+        spans = [token_id for token_id in ids if token_id < 0] if min(ids, default=0) < 0 else []
+        return len(ids) - len(spans), *self.texts.measured(spans)
+
+    @cached_property
+    def _sums(self) -> _Sums:
+        return _Sums()
 
     def _span(self, text: str, stable: tuple[int, ...]) -> PromptSpan:
         """Return the tokens of a text after its first ones: from the fewest that its bytes can have, to one for each.
@@ -217,14 +255,24 @@ class MessageCounting(MessageTokenizer):
         return LONGEST_TOKEN
 
     def count(self, ids: tuple[int, ...]) -> CostRange[int]:
+        marks, length, *counts = self._sums.of(ids, self._measured)
+        characters, spans = counts[: len(_OTHERS)], counts[len(_OTHERS) :]
+        least, expected, most = ((marks + 1) * tokens for tokens in _TURN_MARKS)
+        tokens = sum(weight * count for (weight, _), count in zip(_OTHERS, characters, strict=True))
+        least, most = least - (-length // LONGEST_TOKEN), most + length
+        return self.texts.added(spans, CostRange(least, min(max(least, expected + round(tokens)), most), most))
+
+    def _measured(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the marks of turns, the bytes of text, the characters by their length, and the sums of the spans."""
         found = np.array(ids, np.int64)
         spans: list[int] = found[found < 0].tolist()
         text = found[(found >= 0) & (found < _BYTES)].astype(np.uint8).tobytes()
-        turns = len(ids) - len(spans) - len(text) + 1
-        least, expected, most = (turns * tokens for tokens in _TURN_MARKS)
-        tokens = sum(weight * len(text.translate(None, others)) for weight, others in _OTHERS)
-        least, most = least - (-len(text) // LONGEST_TOKEN), most + len(text)
-        return self.texts.added(spans, CostRange(least, min(max(least, expected + round(tokens)), most), most))
+        characters = (len(text.translate(None, others)) for _, others in _OTHERS)
+        return len(ids) - len(spans) - len(text), len(text), *characters, *self.texts.measured(spans)
+
+    @cached_property
+    def _sums(self) -> _Sums:
+        return _Sums()
 
 
 CountingTokenizer = ModelCounting | MessageCounting

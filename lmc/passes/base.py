@@ -197,11 +197,15 @@ class PassTiming:
 
 @dataclass(frozen=True)
 class PassResult:
-    """The last module, what the passes remarked, in order, and how long each took."""
+    """The last module, what the passes remarked, in order, and how long each took.
+
+    ``changing`` are the names of the passes that changed the module; without one of the others it would be the same.
+    """
 
     module: Module
     remarks: tuple[Remark, ...]
     timings: tuple[PassTiming, ...]
+    changing: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -255,6 +259,7 @@ class PassManager:
         """Run all passes. ``verified``: the ops that are known to be valid, where each module is verified."""
         first_remark = len(context.remarks)
         timings: list[PassTiming] = []
+        changing: set[str] = set()
         left: dict[Pass, Module] = {}
         for each in self.passes:
             before, start = module, time.perf_counter()
@@ -263,12 +268,14 @@ class PassManager:
             ran = time.perf_counter()
             if module is before:
                 left[each] = module
-            elif verified is not None:
-                _verify_after(each, module, verified)
+            else:
+                changing.add(each.NAME)
+                if verified is not None:
+                    _verify_after(each, module, verified)
             timings.append(PassTiming(each.NAME, ran - start, time.perf_counter() - ran))
             if after is not None:
                 after(each, module)
-        return PassResult(module, tuple(context.remarks[first_remark:]), tuple(timings))
+        return PassResult(module, tuple(context.remarks[first_remark:]), tuple(timings), frozenset(changing))
 
 
 def _verify_after(each: Pass, module: Module, verified: set[Op]) -> None:

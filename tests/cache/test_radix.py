@@ -3,9 +3,9 @@ import time
 import numpy as np
 import pytest
 
-from lmc.cache import InvariantError, PagePool, RadixCache
+from lmc.cache import InvariantError, PagePool, RadixCache, radix
 from lmc.cache.eviction import LeastRecentlyUsed
-from lmc.cache.node import common_prefix_length
+from lmc.cache.node import Tokens, common_prefix_length
 
 
 def cache_with(*sequences: list[int], num_pages: int = 64) -> RadixCache:
@@ -206,3 +206,29 @@ def test_prompts_that_begin_together_in_an_empty_tree_share_it() -> None:
         assert inserted.pages.tolist() == [0, 1]
     assert cache.total_tokens == 2
     cache.check_invariants()
+
+
+def test_a_chain_of_requests_grows_one_leaf_for_each_and_walks_no_node_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request begins with all of the one before: the nodes that are compared do not add up to their square."""
+    compared: list[int] = []
+    compare = radix.common_prefix_length
+
+    def counted(left: Tokens, right: Tokens) -> int:
+        compared.append(1)
+        return compare(left, right)
+
+    monkeypatch.setattr(radix, "common_prefix_length", counted)
+    pool = PagePool(4_000)
+    cache = RadixCache(pool)
+    tokens = np.arange(4_000, dtype=np.int32)
+    requests = 200
+    for number in range(requests):
+        found = cache.pin_prefix(tokens[: number * 20])
+        assert found.length == number * 20
+        node = found.node
+        for start in range(number * 20, number * 20 + 20, 5):  # parts of the prompt, and the answer
+            node = cache.extend(node, tokens[start : start + 5], pool.allocate(5)).node
+        cache.unpin(node)
+        cache.check_invariants()
+    assert len(list(cache.nodes())) == requests
+    assert len(compared) < 10 * requests

@@ -99,7 +99,7 @@ class RecordingMemory(SequenceMemory):
             return False
         assert sequence.node is not None
         # One pin is its own; where there are more, others hold it too.
-        shared = sum(node.length for node in path_to_root(sequence.node) if node.pin_count > 1)
+        shared = sum(node.tokens.size for node in path_to_root(sequence.node) if node.pin_count > 1)
         start = len(self._pages_in_use)
         self._admissions[sequence] = _Admission(start, sequence.length, shared, sequence.computed, readmitted)
         self._pages_in_use.append(self.held_pages)

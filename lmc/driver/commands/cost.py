@@ -32,8 +32,8 @@ from lmc.driver.commands.cost_checks import (
     load_baseline,
     updated_baseline,
 )
-from lmc.driver.commands.local_seconds import LocalPrediction, predict_local
-from lmc.driver.compile.compile import Variants
+from lmc.driver.commands.local_seconds import MOST_ROWS, LocalPrediction, predict_local
+from lmc.driver.compile.compile import Variants, collection_paused
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
@@ -280,11 +280,12 @@ class _ProgramRows:
     def _cost(
         self, estimation: _Estimation, rows: RowsUsed, prices: _Prices, usd_per_hour: Decimal | None
     ) -> ProgramCost:
-        found = estimation.estimate(estimation.finder(prices))
-        total, chain, local = figures_of(found.total), LongestChain(calls=found.critical_path), None
         measured = calibration_of(estimation.target) if estimation.target.kind in WITH_WEIGHTS else None
+        first: list[RowRequests] = []
+        found = estimation.estimate(estimation.finder(prices), first, keep=0 if measured is None else MOST_ROWS)
+        total, chain, local = figures_of(found.total), LongestChain(calls=found.critical_path), None
         if measured is not None:
-            prediction = estimation.predict(measured)
+            prediction = estimation.predict(first, measured)
             total = _timed(total, prediction, usd_per_hour)
             chain = LongestChain(calls=chain.calls, seconds=CountRange.of(prediction.critical_path))
             local = _local_run(measured, prediction, usd_per_hour)
@@ -374,17 +375,24 @@ class _Estimation:
         cheaper = partial(_priced_models, self.target, prices)
         return HintFinder(facts, self._rule(), self.target.spec, self.price, cheaper)
 
-    def estimate(self, finder: HintFinder | None = None) -> Estimate:
-        """Return the estimate, for rows in the order in which a run starts them; with ``finder`` its hints."""
+    def estimate(
+        self, finder: HintFinder | None = None, first: list[RowRequests] | None = None, *, keep: int = 0
+    ) -> Estimate:
+        """Return the estimate, for rows in the order in which a run starts them; with ``finder`` its hints.
+
+        The first ``keep`` rows are appended to ``first``.
+        """
         estimator = Estimator(self.price, SharedPrefixes(self._rule(), self.tokenizer), finder)
         for number, variant, row in self._walked():
             estimator.add(variant.module, row, number)
+            if first is not None and len(first) < keep:
+                first.append(row)
         return estimator.estimate()
 
-    def predict(self, measured: Calibration) -> LocalPrediction:
-        """Return the run of the rows on a calibrated local model."""
-        rows = [row for _, _, row in self._walked()]
-        return predict_local(rows, self.tokenizer.texts, self.target, measured.cost)
+    def predict(self, first: Sequence[RowRequests], measured: Calibration) -> LocalPrediction:
+        """Return the run of the rows on a calibrated local model. ``first`` are those that begin it."""
+        with collection_paused():
+            return predict_local(first, len(self.placed), self.tokenizer.texts, self.target, measured.cost)
 
     def _walked(self) -> Iterator[tuple[int, _Variant, RowRequests]]:
         """Yield rows with their numbers, in the order in which a run starts them."""
@@ -393,7 +401,9 @@ class _Estimation:
             variant, inputs = self.placed[number]
             if id(variant) not in facts:
                 facts[id(variant)] = self._facts(variant)
-            yield number, variant, walk_row(variant.module, inputs, facts[id(variant)])
+            with collection_paused():  # many objects, and none in a cycle
+                row = walk_row(variant.module, inputs, facts[id(variant)])
+            yield number, variant, row
 
     def _rule(self) -> CacheRule:
         return rule_of(self.target, _server_of(self.target))
@@ -401,8 +411,9 @@ class _Estimation:
     def savings(self, found: Estimate) -> Iterator[PassSaving]:
         """Yield the saving of each pass that changes what is sent."""
         pipeline = self.options.pipeline
+        changing = frozenset[str]().union(*(variant.compiled.changing for variant, _ in self.placed))
         for name in dict.fromkeys(each.NAME for each in pipeline.passes.passes):
-            if name in _PLANNING:
+            if name in _PLANNING or name not in changing:
                 continue
             disabled = (*pipeline.disabled_passes, name)
             options = replace(self.options, disabled_passes=disabled)

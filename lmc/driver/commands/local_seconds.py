@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout
 from lmc.cache.node import Tokens
@@ -18,6 +19,7 @@ from lmc.cost.ranges import CostRange
 from lmc.cost.texts import PromptSpan, Texts
 from lmc.cost.walk import EstimatedRequest, RowRequests
 from lmc.ir.engine.target import Target
+from lmc.ir.tokens.tokens import common_length
 
 BATCH = 256
 """Requests that run at once: the default of engines and executors."""
@@ -27,6 +29,7 @@ POOL_TOKENS = 1 << 20
 MOST_ROWS = 512
 """Rows that are simulated; seconds of more are in proportion."""
 _FIRST_TOKEN = -(2**31)
+_NO_TOKENS: Tokens = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,16 @@ class LocalPrediction:
     rows: int
 
 
-def predict_local(rows: Sequence[RowRequests], texts: Texts, target: Target, cost: CostModel) -> LocalPrediction:
-    """Predict a batch whose rows start in this order. ``texts`` are those of the walk that found the requests.
+def predict_local(
+    first: Sequence[RowRequests], count: int, texts: Texts, target: Target, cost: CostModel
+) -> LocalPrediction:
+    """Predict a batch of ``count`` rows, which start with ``first``; ``MOST_ROWS`` of them are enough.
 
-    Three runs are simulated: with the fewest requests and tokens, with the expected ones, and with the most.
+    ``texts`` are those of the walk that found the requests. Three runs are simulated: with the fewest requests and
+    tokens, with the expected ones, and with the most.
     """
-    simulated = rows[:MOST_ROWS]
-    share = len(rows) / max(len(simulated), 1)
+    simulated = first[:MOST_ROWS]
+    share = count / max(len(simulated), 1)
     found = [
         _simulated(_Scenario(texts, tokens, runs).requests(simulated), target, cost)
         for tokens, runs in (
@@ -123,6 +129,15 @@ def _alone(request: TraceRequest, cached: int, cost: CostModel, prefill: int) ->
     return seconds + steps * cost.seconds(StepWork(1, 1, middle, middle))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Expanded:
+    """A prompt as tokens: those of its first ``n`` ids are the first ``ends[n]``."""
+
+    ids: tuple[int, ...]
+    tokens: Tokens
+    ends: NDArray[np.int64]
+
+
 @dataclass
 class _Scenario:
     """Requests with one length of each unknown part: of ``tokens``, made as often as ``runs`` says."""
@@ -133,6 +148,7 @@ class _Scenario:
     _next: int = _FIRST_TOKEN
     _parts: dict[int, Tokens] = field(default_factory=dict[int, Tokens])
     _left: dict[str, float] = field(default_factory=dict[str, float])
+    _last: _Expanded = field(default_factory=lambda: _Expanded((), _NO_TOKENS, np.zeros(1, np.int64)))
 
     def requests(self, rows: Sequence[RowRequests]) -> list[TraceRequest]:
         """Return the requests of rows, each row an instance."""
@@ -161,7 +177,9 @@ class _Scenario:
     def _made(self, request: EstimatedRequest, name: str, instance: int, after: tuple[str, ...]) -> TraceRequest:
         tokens = self._expanded(request.prompt)
         size = self.tokens(request.output)
-        answer = self._expanded(request.answer)[:size]
+        answer = np.concatenate(
+            [_NO_TOKENS, *(self._part(each) if each < 0 else np.array([each], np.int32) for each in request.answer)]
+        )[:size]
         generated = np.concatenate([answer, self._new(size - answer.size)])
         known = next((at for at, token in enumerate(request.prompt) if token < 0), len(request.prompt))
         return TraceRequest(
@@ -178,16 +196,24 @@ class _Scenario:
         )
 
     def _expanded(self, ids: tuple[int, ...]) -> Tokens:
-        """Return token ids with those of unknown parts: numbers that occur nowhere else."""
-        if min(ids, default=0) >= 0:
-            return np.array(ids, np.int32)
-        parts: list[Tokens] = []
-        start = 0
-        for at, token in enumerate(ids):
-            if token < 0:
-                parts += [np.array(ids[start:at], np.int32), self._part(token)]
-                start = at + 1
-        return np.concatenate([*parts, np.array(ids[start:], np.int32)])
+        """Return token ids with those of unknown parts: numbers that occur nowhere else.
+
+        Prompts mostly begin like the last one, whose beginning is kept: a chain of calls stays linear.
+        """
+        last = self._last
+        shared = common_length(ids, last.ids)
+        known = last.ends[shared]
+        parts, lengths = [last.tokens[:known]], np.ones(len(ids) - shared, np.int64)
+        start = shared
+        for at in range(shared, len(ids)):
+            if ids[at] < 0:
+                part = self._part(ids[at])
+                parts += [np.array(ids[start:at], np.int32), part]
+                lengths[at - shared], start = part.size, at + 1
+        tokens = np.concatenate([*parts, np.array(ids[start:], np.int32)])
+        ends = np.concatenate([last.ends[: shared + 1], known + lengths.cumsum()])
+        self._last = _Expanded(ids, tokens, ends)
+        return tokens
 
     def _part(self, token: int) -> Tokens:
         if token not in self._parts:

@@ -99,6 +99,7 @@ def compile_captured(
         captured=captured,
         tokenizer=tokenizer,
         cache=cache,
+        changing=optimized.changing,
     )
 
 

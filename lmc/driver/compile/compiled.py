@@ -45,7 +45,8 @@ class Compiled:
 
     ``module`` is the optimized IR, ``plan`` its lowered form, ``remarks`` those of the passes, ``breaks`` the graph
     breaks (the rest of the program runs eagerly), ``hosts`` the user's functions by symbol. ``captured`` is the input
-    of the passes; ``cache`` holds its constraints for ``tokenizer``.
+    of the passes; ``cache`` holds its constraints for ``tokenizer``. ``changing`` are the names of the passes that
+    changed the module.
     """
 
     module: Module
@@ -58,6 +59,7 @@ class Compiled:
     captured: Captured = field(repr=False)
     tokenizer: Tokenizer = field(repr=False)
     cache: ConstraintCache = field(repr=False)
+    changing: frozenset[str] = field(repr=False)
 
     @property
     def level(self) -> str:

@@ -121,7 +121,7 @@ class Context:
         kept = Generated(generation.token_ids, generation.text.removesuffix(generation.remainder))
         parts = (*opened.parts, kept, generation.remainder) if generation.remainder else (*opened.parts, kept)
         tokens = Tokens(self.prompt + generation.token_ids, generation.remainder)
-        synced = _Synced(opened._rendered, len(opened.messages), len(parts), tokens)
+        synced = _Synced(opened._rendered, len(opened.messages), len(parts), tokens, opened._closed_text)
         return replace(opened, parts=parts, synced=synced)
 
     @cached_property
@@ -238,7 +238,24 @@ class Context:
     @cached_property
     def _rendered(self) -> str:
         """Escaped template text up to the content of the open turn ("" for a raw completion)."""
-        return "" if self.role is None else self.template.open_prefix(self.messages, self.role)
+        if self.role is None:
+            return ""
+        closed = self._closed_text
+        if closed is None:
+            return self.template.open_prefix(self.messages, self.role)
+        return closed + self.template.opening(self.role)
+
+    @cached_property
+    def _closed_text(self) -> str | None:
+        """Escaped template text of the closed turns; None where it may change with the turns that follow.
+
+        That of the last settled state is not rendered again: a conversation of many turns stays linear.
+        """
+        if not self.is_chat or not self.template.renders_by_turn:
+            return None
+        if self.synced is None or self.synced.closed is None:
+            return self.template.closed(self.messages)
+        return self.synced.closed + self.template.appended(self.messages[self.synced.message_count :])
 
     @cached_property
     def _closes_stably(self) -> bool:
@@ -321,9 +338,13 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class _Synced:
-    """The state right after a generation: template text up to its turn, where in it we were, and the tokens."""
+    """The state right after a generation: template text up to its turn, where in it we were, and the tokens.
+
+    ``closed`` is the text of the turns before; None where the template renders no turn by itself.
+    """
 
     rendered: str
     message_count: int
     part_count: int
     tokens: Tokens
+    closed: str | None

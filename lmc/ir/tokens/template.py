@@ -14,6 +14,7 @@ import jinja2
 from lmc.ir.cached import cached_property
 from lmc.ir.errors import InputError
 from lmc.ir.tokens.template_sandbox import TemplateEnvironment, TemplateLimitError, budget_for, to_json
+from lmc.ir.tokens.template_turns import renders_by_turn
 from lmc.ir.tokens.tokenizer import SpecialToken, Tokenizer
 from lmc.ir.tokens.tool_text import CallSyntax, ChatCall, ToolText
 
@@ -111,6 +112,32 @@ class ChatTemplate:
     def closed(self, messages: Sequence[Turn]) -> str:
         """Escaped prompt text of ``messages``, every one of them closed."""
         return self._render(messages, add_generation_prompt=False)
+
+    @cached_property
+    def renders_by_turn(self) -> bool:
+        """True if ``closed`` of more messages is that of fewer, and ``appended`` of the others."""
+        template, variables = self._template, {name for name, _ in self.tokenizer.template_variables}
+        assert self.tokenizer.chat_template is not None
+        return renders_by_turn(template.environment, self.tokenizer.chat_template, variables)
+
+    def appended(self, messages: Sequence[Turn]) -> str:
+        """Escaped prompt text of ``messages`` that follow others, of a template that ``renders_by_turn``."""
+        return self.closed(messages)[len(self._start) :] if messages else ""
+
+    def opening(self, role: str) -> str:
+        """Escaped text that opens a turn of ``role`` behind closed ones, of a template that ``renders_by_turn``."""
+        found = self._openings.get(role)
+        if found is None:
+            found = self._openings[role] = self.open_prefix((), role)[len(self._start) :]
+        return found
+
+    @cached_property
+    def _openings(self) -> dict[str, str]:
+        return {}
+
+    @cached_property
+    def _start(self) -> str:
+        return self.closed(())
 
     def segments(self, rendered: str) -> list[Segment]:
         """Cut escaped prompt text into plain text (unescaped), special tokens and slots, in order."""

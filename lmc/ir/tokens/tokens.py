@@ -66,6 +66,8 @@ def parts_text(parts: Iterable[Part]) -> str:
 def common_length(left: Sequence[Any], right: Sequence[Any]) -> int:
     """Length of the common prefix of two texts or tuples, by bisection over slices: linear, without a Python loop."""
     low, high = 0, min(len(left), len(right))
+    if left[:high] == right[:high]:
+        return high
     while low < high:
         middle = (low + high + 1) // 2
         if left[low:middle] == right[low:middle]:
