@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Self, TypeVar
 from urllib.request import getproxies
 
 import anyio
@@ -92,8 +92,12 @@ async def _asked(transport: httpx2.AsyncHTTPTransport, request: httpx2.Request) 
     return response
 
 
-async def _close(answer: httpx2.Response | httpx2.AsyncByteStream) -> None:
+async def _close(answer: httpx2.Response | httpx2.AsyncByteStream, parts: AsyncIterator[bytes] | None = None) -> None:
+    """Close an answer, and what has been reading it."""
+
     async def work() -> None:
+        if isinstance(parts, AsyncGenerator):
+            await parts.aclose()
         await answer.aclose()
 
     await _whole(asyncio.create_task(work()))
@@ -125,21 +129,28 @@ class _Pool:
 
 
 class _Released(httpx2.AsyncByteStream):
-    """The bytes of an answer; its end gives the place in the pool back."""
+    """The bytes of an answer; its end gives the place in the pool back.
+
+    It reads and closes the library's own iterator, and is no generator itself: one that a stream leaves behind would be
+    closed by the event loop, whenever it is found.
+    """
 
     def __init__(self, stream: httpx2.AsyncByteStream, pool: _Pool) -> None:
         self._stream = stream
+        self._parts: AsyncIterator[bytes] = aiter(stream)
         self._pool: _Pool | None = pool
 
-    async def __aiter__(self) -> AsyncGenerator[bytes]:
-        async for part in self._stream:
-            yield part
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._parts)
 
     async def aclose(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.running -= 1
-            await _close(self._stream)
+            await _close(self._stream, self._parts)
 
 
 def _hooks(service: RemoteService) -> dict[str, list[Callable[[Any], Awaitable[None]]]]:
@@ -181,16 +192,20 @@ class _Bounded(httpx2.AsyncByteStream):
 
     def __init__(self, stream: httpx2.AsyncByteStream, charge: Charge, service: RemoteService) -> None:
         self._stream = stream
+        self._parts: AsyncIterator[bytes] = aiter(stream)
+        self._left = charge.most_bytes
         self._most = charge.most_bytes
         self._service = service
 
-    async def __aiter__(self) -> AsyncGenerator[bytes]:
-        count = 0
-        async for part in self._stream:
-            count += len(part)
-            if count > self._most:
-                raise too_large(self._service.model, self._most)
-            yield part
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        part = await anext(self._parts)
+        self._left -= len(part)
+        if self._left < 0:
+            raise too_large(self._service.model, self._most)
+        return part
 
     async def aclose(self) -> None:
         await self._stream.aclose()
