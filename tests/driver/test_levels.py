@@ -17,7 +17,7 @@ from tests.frontend.corpus import conditions, loops, thread_state
 from tests.frontend.corpus.cases import CASES as CORPUS
 from tests.frontend.corpus.conditions.cases import CONDITIONS, INPUTS
 from tests.frontend.corpus.loops.cases import LOOPS
-from tests.frontend.harness import FULL
+from tests.frontend.harness import FULL, some
 from tests.frontend.loop_strategies import LOOPS_HEADER, looping_programs
 from tests.frontend.strategies import arguments, load
 
@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("programs")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", some(CASES, 2))
 def test_every_level_is_plain_python(name):
     program = CASES[name].program
     captured: Captured | None = None

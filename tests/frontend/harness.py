@@ -4,7 +4,7 @@ import ast
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -28,6 +28,12 @@ from tests.compiled_constraints import compile_for_toy, toy_constraints
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
 EFFECTS: list[Any] = []
 _CHECKED: WeakValueDictionary[int, Module] = WeakValueDictionary()
+
+
+def some(names: Iterable[str], share: int, first: int = 0) -> list[str]:
+    """Return every ``share``-th name from ``first`` on; with LMC_TEST_FULL all of them."""
+    found = list(names)
+    return found if FULL else found[first::share]
 
 
 def effect(*values: Any) -> None:

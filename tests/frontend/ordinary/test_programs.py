@@ -1,7 +1,6 @@
 """Ordinary programs do the same in every mode: value, variables, transcript, messages, output, log and effects."""
 
 import logging
-import os
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from io import TextIOBase
@@ -12,13 +11,11 @@ from lmc.frontend.capture import StopBefore, capture
 from lmc.frontend.program.arguments import bind
 from lmc.frontend.program.variants import Captured
 from tests.driver.levels import check_levels
-from tests.frontend.harness import EFFECTS, check
+from tests.frontend.harness import EFFECTS, FULL, check, some
 from tests.frontend.interpret.forced import from_step, statements_of
 from tests.frontend.ordinary.cases import CASES, Arguments, Ordinary
 
 pytestmark = pytest.mark.slow("a corpus in every mode")
-
-FULL = os.environ.get("LMC_TEST_FULL") == "1"
 
 
 class Screen(TextIOBase):
@@ -76,14 +73,14 @@ def test_the_interpreter_agrees_with_plain_python(name: str):
             captures.append(agree(case, make))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", some(CASES, 2))
 def test_every_level_agrees_with_plain_python(name: str):
     case = CASES[name]
     for make in case.runs() if FULL else case.runs()[:1]:
         check_levels(capture(case.program, bind(case.program, make(), {})), make)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", some(CASES, 2, first=1))
 def test_a_continuation_from_the_middle_agrees_with_plain_python(name: str):
     case = CASES[name]
     for make in case.runs() if FULL else case.runs()[-1:]:
