@@ -6,6 +6,7 @@ In one line: leaves ◄ frontend, passes, backend, runtime ◄ driver ◄ jit su
 import ast
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import networkx
@@ -162,18 +163,25 @@ def imports(module: str, source: str, modules: frozenset[str]) -> list[Import]:
 
     `from a.b import c` names `a.b.c` where that is one of `modules`, else `a.b`.
     """
-    found: list[Import] = []
+    return [
+        Import(module, line, f"{target}.{name}" if f"{target}.{name}" in modules else target)
+        for line, target, name in _imported(source)
+    ]
+
+
+@cache
+def _imported(source: str) -> tuple[tuple[int, str, str], ...]:
+    """Return line, module and name of each import; the name is empty for a module, and for a relative import."""
+    found: list[tuple[int, str, str]] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found += [Import(module, node.lineno, alias.name) for alias in node.names]
+            found += [(node.lineno, alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             if node.level or node.module is None:
-                found.append(Import(module, node.lineno, "." * node.level + (node.module or "")))
-                continue
-            for alias in node.names:
-                submodule = f"{node.module}.{alias.name}"
-                found.append(Import(module, node.lineno, submodule if submodule in modules else node.module))
-    return found
+                found.append((node.lineno, "." * node.level + (node.module or ""), ""))
+            else:
+                found += [(node.lineno, node.module, alias.name) for alias in node.names]
+    return tuple(found)
 
 
 def within(name: str, package: str) -> bool:
