@@ -12,6 +12,7 @@ from lmc.driver import Options, Runner
 from tests.processes import Running
 
 PROGRAM = """
+import pathlib
 import time
 
 import lmc
@@ -32,6 +33,7 @@ def judge(s, essay: str, strict: bool = False, dims: list[str] = ["tone"]):
 
 @lmc.tool
 def wait(seconds: float) -> float:
+    pathlib.Path(f"waits-{seconds}").touch()
     time.sleep(seconds)
     return seconds
 

@@ -44,6 +44,8 @@ def plain(s, topic: str):
 
 @lmc.tool
 def wait(seconds: float) -> float:
+    with open("waits", "a") as file:
+        file.write(".")
     time.sleep(seconds)
     return seconds
 
@@ -147,7 +149,9 @@ def test_a_run_that_is_interrupted_writes_what_it_has(start, file: str, tmp_path
     while time.monotonic() < deadline and not (output.exists() and output.read_text()):
         time.sleep(0.05)
     assert not (tmp_path / "p.json").exists()
-    time.sleep(0.5)
+    while len((tmp_path / "waits").read_text()) < 3:
+        assert process.poll() is None
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     process.communicate()

@@ -336,7 +336,10 @@ def test_an_interrupted_run_counts_what_unfinished_rows_cost(start, program: str
     data = write(tmp_path, {"seconds": 60.0}, {"seconds": 0.0}, {"seconds": 61.0})
     process = start("run", f"{program}:costs", "--input", data, "-o", "out.jsonl", *TOY)
     wait_for_rows(tmp_path, 1)
-    time.sleep(0.5)
+    for name in ("waits-60.0", "waits-61.0"):
+        while not (tmp_path / name).exists():
+            assert process.poll() is None
+            time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert "interrupted: finished and kept 1 of 3 rows; " in err

@@ -88,8 +88,10 @@ def test_what_work_raises_comes_out():
 def test_a_loop_that_stops_waiting_says_nothing_and_leaves_nothing(caplog: pytest.LogCaptureFixture):
     loop = BackgroundLoop()
     ends: list[str] = []
+    begun = threading.Event()
 
     async def work() -> None:
+        begun.set()
         try:
             await asyncio.sleep(60)
         finally:
@@ -98,8 +100,10 @@ def test_a_loop_that_stops_waiting_says_nothing_and_leaves_nothing(caplog: pytes
 
     async def main() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: ends.append(str(context)))
+        running = loop.start(work())
+        assert await asyncio.to_thread(begun.wait, 60)
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(loop.start(work()).wait(), 0.05)
+            await asyncio.wait_for(running.wait(), 0.05)
         ends.append("waiting")
         gc.collect()
         await asyncio.sleep(0.01)
@@ -142,8 +146,10 @@ def test_who_cancels_twice_does_not_wait(caplog: pytest.LogCaptureFixture):
 def test_closing_ends_what_runs(caplog: pytest.LogCaptureFixture):
     loop = BackgroundLoop()
     ends: list[str] = []
+    begun = threading.Event()
 
     async def work() -> None:
+        begun.set()
         try:
             await asyncio.gather(asyncio.sleep(60), asyncio.sleep(60))
         finally:
@@ -151,7 +157,7 @@ def test_closing_ends_what_runs(caplog: pytest.LogCaptureFixture):
             ends.append("work")
 
     running = loop.start(work())
-    time.sleep(0.02)
+    assert begun.wait(60)
     loop.close()
     with pytest.raises(RequestCancelledError, match="the run was cancelled"):
         running.result(0)

@@ -56,7 +56,7 @@ class Step:
 
     async def until(self, *waiting: str) -> None:
         """Wait until exactly these requests are under way."""
-        for _ in range(500):
+        for _ in range(20_000):
             await asyncio.sleep(0.001)
             if sorted(self.engine.waiting) == sorted(waiting):
                 return
@@ -76,7 +76,7 @@ def stepwise(
     async def main() -> Outcome:
         step = Step(asyncio.ensure_future(executor(body, held, limits, **hosts).run(INPUTS)), held)
         await steps(step)
-        return await asyncio.wait_for(step.task, 5)
+        return await asyncio.wait_for(step.task, 60)
 
     outcome = asyncio.run(main())
     assert held.pinned == ()
