@@ -20,6 +20,8 @@ from lmc.ir.usage import Usage
 
 _NONE = CostRange[float].exactly(0.0)
 _NO_TOKENS = CostRange[int].exactly(0)
+_PART = Decimal("0.001")
+"""The part of a token that dollars count, of mean lengths."""
 _FREE = CostRange[Decimal].exactly(Decimal(0))
 
 
@@ -146,11 +148,18 @@ class Estimator:
     def _of(self, request: EstimatedRequest) -> Figures:
         runs = request.runs
         cached = self.prefixes.cached(request.prompt, request.tokens)
+        self.prefixes.generated(request.prompt, request.answer)
         written = self.prefixes.written(request.tokens, cached)
-        dollars = None
+        dollars, output = None, request.mean_output
         if isinstance(self.price, Price):
             dollars = dollars_of(
-                self.price, request.tokens, cached, request.output, written=written, reasoning=request.reasoning
+                self.price,
+                request.tokens,
+                cached,
+                request.output,
+                written=written,
+                reasoning=request.reasoning,
+                mean=output.expected,
             )
         if self.finder is not None:
             self.finder.add(request, self.prefixes.shared, cached, dollars)
@@ -159,7 +168,7 @@ class Estimator:
             runs * request.tokens.map(float),
             runs * cached.map(float),
             runs * written.map(float),
-            runs * request.output.map(float),
+            runs * output,
             runs * request.reasoning.map(float),
             None if dollars is None else _times(runs, dollars),
         )
@@ -186,17 +195,25 @@ def dollars_of(
     *,
     written: CostRange[int] = _NO_TOKENS,
     reasoning: CostRange[int] = _NO_TOKENS,
+    mean: float | None = None,
 ) -> CostRange[Decimal] | None:
-    """Return the dollars of one request; None: it has no price.
+    """Return the dollars of one request; None: it has no price. ``mean`` is the expected output before it is rounded.
 
     At least, as much as possible is cached, and nothing is written to a cache. At most, everything is written that a
     cache takes, at the highest rate: None where the price of that is not known.
     """
     hit = prompt.least if cached.most is None else min(prompt.least, cached.most)
     least = price.cost(Usage(prompt.least, hit, output.least, 1))
-    expected = price.cost(
-        Usage(prompt.expected, cached.expected, output.expected, 1, written.expected, reasoning.expected)
-    )
+
+    def with_output(tokens: int) -> Decimal | None:
+        hidden = min(reasoning.expected, tokens)
+        return price.cost(Usage(prompt.expected, cached.expected, tokens, 1, written.expected, hidden))
+
+    expected = with_output(output.expected if mean is None else int(mean))
+    longer = None if mean is None or mean == int(mean) else with_output(int(mean) + 1)
+    if expected is not None and mean is not None and longer is not None:
+        part = Decimal(mean - int(mean)).quantize(_PART)
+        expected = MONEY.add(expected, MONEY.multiply(MONEY.subtract(longer, expected), part))
     most: Decimal | None = None
     if prompt.most is not None and output.most is not None:
         keeps = cached.most != 0

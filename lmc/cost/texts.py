@@ -44,20 +44,26 @@ class TextSize:
     """The size of an unknown text: at least nothing. None: no bound.
 
     ``expected`` and ``most`` are tokens, those of an output being as many as it has when it is part of a prompt.
+    ``is_guess``: nothing about the text tells how many are expected.
     """
 
     expected: int
     most: int | None
     most_bytes: int | None
+    is_guess: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PromptSpan:
-    """Tokens of a part of a prompt. They may be less than none: a part may be shorter than what it is added to."""
+    """Tokens of a part of a prompt. They may be less than none: a part may be shorter than what it is added to.
+
+    ``is_guess``: there are texts in it with a size that is a guess.
+    """
 
     least: int
     expected: int
     most: int | None
+    is_guess: bool = False
 
 
 class Texts:
@@ -86,6 +92,7 @@ class Texts:
             known_tokens + sum(size.expected for size in found),
             _sum([length, *(size.most for size in found)]),
             _sum([length, *(size.most_bytes for size in found)]),
+            any(size.is_guess for size in found),
         )
 
     def token(self, span: PromptSpan, text: str | None = None) -> int:
@@ -101,6 +108,10 @@ class Texts:
     def span(self, token_id: int) -> PromptSpan:
         """Return the span of a negative token id."""
         return self._spans[-token_id - 1]
+
+    def is_guess(self, ids: Sequence[int]) -> bool:
+        """Return True if tokens stand for a text with a size that is a guess."""
+        return min(ids, default=0) < 0 and any(self.span(token_id).is_guess for token_id in ids if token_id < 0)
 
     def measured(self, ids: list[int]) -> tuple[int, int, int, int]:
         """Return the sums of the spans ``ids``: least, expected, most of those with a bound, and how many have none."""
@@ -123,7 +134,7 @@ class Texts:
         """Return what tokens stand for, some of which are not known."""
         spans = [self.span(token_id) for token_id in ids if token_id < 0]
         expected = len(ids) - len(spans) + sum(span.expected for span in spans)
-        return self.text(TextSize(max(0, expected), None, None))
+        return self.text(TextSize(max(0, expected), None, None, any(span.is_guess for span in spans)))
 
     def encoded(self, text: str, encode: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
         """Return the tokens of a known text: calls and rows share most of their texts, so the last ones are kept."""
@@ -212,7 +223,7 @@ class ModelCounting(Tokenizer):
         most = _sum([length, *(each.most_bytes for each in self.texts.sizes(text))])
         if most is not None and self._normalizes:
             most = most * _NORMALIZED + 1
-        return PromptSpan(least, size.expected, most)
+        return PromptSpan(least, size.expected, most, size.is_guess)
 
     @cached_property
     def _most_bytes(self) -> int | None:
@@ -241,7 +252,7 @@ class MessageCounting(MessageTokenizer):
                 continue
             mark = f"{MARK}{part}\udfff"
             size = self.texts.sizes(mark)[0]
-            ids.append(self.texts.token(PromptSpan(0, size.expected, size.most), mark))
+            ids.append(self.texts.token(PromptSpan(0, size.expected, size.most, size.is_guess), mark))
         return tuple(ids)
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -91,6 +91,7 @@ class EstimatedRequest:
         reasoning: the part of them that is reasoning.
         after: the places of the requests that it waits for, among those of the row.
         answer: token ids that its output leaves in its context.
+        mean: the tokens that are expected of the output by a profile, before they are rounded.
     """
 
     op: SamplingOp | SelectOp
@@ -104,6 +105,15 @@ class EstimatedRequest:
     reasoning: CostRange[int] = _NO_TOKENS
     after: tuple[int, ...] = ()
     answer: tuple[int, ...] = field(default=(), repr=False)
+    mean: float | None = None
+
+    @property
+    def mean_output(self) -> CostRange[float]:
+        """Its output as a part of sums: lengths are rounded for a single output alone."""
+        least, expected, most = self.output.least, self.output.expected, self.output.most
+        if self.mean is not None:
+            expected = max(self.mean, least) if most is None else min(max(self.mean, least), most)
+        return CostRange(float(least), float(expected), None if most is None else float(most))
 
     @property
     def location(self) -> Location | None:
@@ -163,6 +173,11 @@ class WalkFacts:
         pattern = matching(template)
         found = [entry for each, entry in ops.items() if pattern.fullmatch(each)]
         return sum(found[1:], found[0]) if found else None
+
+    def mean_prompt(self, template: str, op_id: str) -> int | None:
+        """Return the tokens of a prompt of an op by the profile; None: it has none."""
+        found = self.outputs_of(template, op_id)
+        return None if found is None or not found.usage.calls else round(found.usage.prompt_tokens / found.usage.calls)
 
 
 def walk_row(module: Module, inputs: Mapping[str, Any], facts: WalkFacts) -> RowRequests:
@@ -285,7 +300,7 @@ class _Walk:
     def _unknown(self, kind: Type, size: TextSize | None = None) -> Any:
         texts = self.facts.tokenizer.texts
         if kind == TEXT:
-            return texts.text(size or TextSize(_LONG // 4, None, None))
+            return texts.text(size or TextSize(_LONG // 4, None, None, is_guess=True))
         if kind == CTX:
             return Context.empty(self.facts.tokenizer).text(self._unknown(TEXT))
         return UNKNOWN
@@ -388,25 +403,45 @@ class _Walk:
         symbol, served = constraints.symbols.get(op.constraint or ""), self.facts.info.capabilities
         schema = 0 if symbol is None or served.structured != "schema" else self.facts.schema_bytes(symbol)
         tokens = sent_prompt(context.prompt, self.facts.tokenizer.count, served, schema)
+        tokens = self._measured(op, op_id, context.prompt, tokens)
         for number in range(count):
-            reasoning = _NO_TOKENS
+            reasoning, mean = _NO_TOKENS, None
             if len(recorded) == count:
                 generation = recorded[number]
                 output, basis = CostRange.exactly(generation.generated_tokens), "recorded"
                 texts.append(constraints.read(op, generation.text))
             else:
                 output, basis = self._output(op, op_id)
+                mean = self._mean_length(op, op_id) if basis == "profile" else None
                 reasoning = self._reasoning(op, op_id, output)
                 generation = self._answer(op, output)
                 texts.append(generation.text if op.value_type == TEXT else UNKNOWN)
             generations.append(generation)
             self._request(
-                op, op_id, number, context.prompt, output=output, basis=basis, tokens=tokens, reasoning=reasoning
+                op,
+                op_id,
+                number,
+                context.prompt,
+                output=output,
+                basis=basis,
+                tokens=tokens,
+                reasoning=reasoning,
+                mean=mean,
             )
         metas = [UNKNOWN] if op.logprobs is not None else []
         if isinstance(op, SampleOp):
             return (texts, *metas)
         return (context.generated(generations[0]), texts[0], *metas)
+
+    def _measured(
+        self, op: SamplingOp | SelectOp, op_id: str, prompt: tuple[int, ...], tokens: CostRange[int]
+    ) -> CostRange[int]:
+        """Return the tokens of a prompt: those expected are from the profile where its own texts do not tell them."""
+        mean = self.facts.mean_prompt(op.id, op_id)
+        if mean is None or not self.facts.tokenizer.texts.is_guess(prompt):
+            return tokens
+        mean = max(mean, tokens.least)
+        return replace(tokens, expected=mean if tokens.most is None else min(mean, tokens.most))
 
     def _request(
         self,
@@ -419,8 +454,15 @@ class _Walk:
         basis: Basis,
         tokens: CostRange[int],
         reasoning: CostRange[int] = _NO_TOKENS,
+        mean: float | None = None,
     ) -> None:
-        self.requests.append(EstimatedRequest(op, op_id, number, self.runs, prompt, tokens, output, basis, reasoning))
+        self.requests.append(
+            EstimatedRequest(op, op_id, number, self.runs, prompt, tokens, output, basis, reasoning, mean=mean)
+        )
+
+    def _mean_length(self, op: SamplingOp, op_id: str) -> float | None:
+        measured = self.facts.outputs_of(op.id, op_id)
+        return None if measured is None else measured.mean_length
 
     def _reasoning(self, op: SamplingOp, op_id: str, output: CostRange[int]) -> CostRange[int]:
         """Return the part of an output that is reasoning: of a model that reasons, it may be all."""
@@ -450,9 +492,9 @@ class _Walk:
         reasoning = served.reasoning_tokens
         basis: Basis = "guess"
         expected = most if most <= _LONG else most // 2
-        measured = self.facts.outputs_of(op.id, op_id)
-        if measured is not None and measured.mean_length is not None:
-            expected, basis, reasoning = round(measured.mean_length), "profile", 0
+        mean = self._mean_length(op, op_id)
+        if mean is not None:
+            expected, basis, reasoning = round(mean), "profile", 0
         elif op.expected_tokens is not None:
             expected, basis = op.expected_tokens, "plan"
         most = sent_output(most, served)
@@ -492,6 +534,8 @@ class _Walk:
             map(holds_unknown, choices)
         ):  # where the choices begin depends on what is not known
             start = CostRange(min(start.least, whole.least), whole.expected, whole.most)
+        if op.method != "unconditional_likelihood_normalized" and info.capabilities == OWN:
+            start = self._measured(op, op_id, context.prompt, start)
         starts.append((prompt, start))
         if op.method == "unconditional_likelihood_normalized":
             alone = self.facts.tokenizer.start_ids
@@ -530,30 +574,37 @@ class _Walk:
 
     # Either of two values
 
-    def _either_text(self, texts: Sequence[str]) -> str:
-        """Return an unknown text which is one of ``texts``."""
+    def _either_text(self, texts: Sequence[str], share: float | None = None) -> str:
+        """Return an unknown text which is one of ``texts``: of two, the first one with the probability ``share``."""
         if len(set(texts)) == 1:
             return texts[0]
         sizes = [self._size(text) for text in texts]
         expected = sum(size.expected for size in sizes) // len(sizes)
+        if share is not None:
+            expected = _mean(sizes[0].expected, sizes[1].expected, share)
         return self._unknown(
             TEXT,
-            TextSize(expected, _largest([size.most for size in sizes]), _largest([size.most_bytes for size in sizes])),
+            TextSize(
+                expected,
+                _largest([size.most for size in sizes]),
+                _largest([size.most_bytes for size in sizes]),
+                any(size.is_guess for size in sizes),
+            ),
         )
 
-    def _either(self, left: Any, right: Any, kind: Type) -> Any:
-        """Return a value that is one of both."""
+    def _either(self, left: Any, right: Any, kind: Type, share: float = 0.5) -> Any:
+        """Return a value that is one of both: ``left`` with the probability ``share``."""
         if left is right or (type(left) in (str, int, float, bool) and type(left) is type(right) and left == right):
             return left
         if isinstance(left, Context) and isinstance(right, Context):
-            return self._either_context(left, right)
+            return self._either_context(left, right, share)
         if isinstance(left, str) and isinstance(right, str):
-            return self._either_text([left, right])
+            return self._either_text([left, right], share)
         if isinstance(left, UnknownValue) and isinstance(right, UnknownValue):
             return UNKNOWN
         return self._unknown(kind)
 
-    def _either_context(self, left: Context, right: Context) -> Context:
+    def _either_context(self, left: Context, right: Context, share: float) -> Context:
         """Return a context that is one of both: what they begin with, and as many tokens more as either has."""
         first, second = left.prompt, right.prompt
         shared = 0
@@ -566,10 +617,12 @@ class _Walk:
         # The beginning has a range of its own, which the rest may make up for.
         above = None if most is None else most - begun.least + slack
         below = min(one.least, other.least) - (begun.least if begun.most is None else begun.most) - slack
-        middle = (one.expected + other.expected) // 2 - begun.expected
-        token = self.facts.tokenizer.texts.token(PromptSpan(below, middle, above))
+        middle = _mean(one.expected, other.expected, share) - begun.expected
+        texts = self.facts.tokenizer.texts
+        is_guess = texts.is_guess(first[shared:]) or texts.is_guess(second[shared:])
+        token = texts.token(PromptSpan(below, middle, above, is_guess))
         longer = left if len(left.messages) >= len(right.messages) else right
-        text = self._either_text([known_text(left), known_text(right)])
+        text = self._either_text([known_text(left), known_text(right)], share)
         joined = longer.generated(Generation((token,), text, "eos"))
         assert joined.synced is not None, "a generation settles the text before it"
         settled = replace(joined.synced.tokens, settled=(*first[:shared], token))
@@ -632,10 +685,12 @@ class _Walk:
             self.runs = right_runs if left is None else left_runs
             return right if left is None else left  # type: ignore[return-value]
         both = left_runs.expected + right_runs.expected
+        share = left_runs.expected / both if both else 0.5
         may_end = op.leaves or (self.guards and op.inner_may_raise)
         self.runs = CostRange(0.0, min(both, before.expected), before.most) if may_end else before
         return tuple(
-            self._either(one, other, value.type) for one, other, value in zip(left, right, op.results, strict=True)
+            self._either(one, other, value.type, share)
+            for one, other, value in zip(left, right, op.results, strict=True)
         )
 
     def _loop(self, op: LoopOp) -> tuple[Any, ...]:
@@ -646,11 +701,15 @@ class _Walk:
         is_known, rounds, passed = True, 0, 0.0
         left: tuple[Any, ...] | None = None
 
-        def leave(exits: Sequence[Any]) -> tuple[Any, ...]:
+        def leave(exits: Sequence[Any], runs: float) -> tuple[Any, ...]:
+            """Return what the loop has left where it leaves with ``exits`` so often, and did so ``passed`` times."""
             if left is None:
                 return tuple(exits)
+            share = passed / (passed + runs) if passed + runs else 1.0
             kinds = [value.type for value in op.results]
-            return tuple(self._either(one, other, kind) for one, other, kind in zip(left, exits, kinds, strict=True))
+            return tuple(
+                self._either(one, other, kind, share) for one, other, kind in zip(left, exits, kinds, strict=True)
+            )
 
         while True:
             ended = (
@@ -661,13 +720,13 @@ class _Walk:
             flag, *exits = ended
             if not self._is_unknown(flag):
                 if not flag:
-                    left, passed = leave(exits), passed + self.runs.expected
+                    left, passed = leave(exits, self.runs.expected), passed + self.runs.expected
                     break
             else:
                 is_known = False
-                left = leave(exits)
                 runs = min(self.runs.expected, before.expected * min(1.0, max(0.0, mean - rounds)))
-                passed += self.runs.expected - runs
+                ends = self.runs.expected - runs
+                left, passed = leave(exits, ends), passed + ends
                 self.runs = CostRange(0.0, runs, self.runs.most)
             if op.limit is not None and rounds >= op.limit:
                 if is_known:
@@ -695,7 +754,7 @@ class _Walk:
         self,
         op: LoopOp,
         exits: Sequence[Any],
-        leave: Callable[[Sequence[Any]], tuple[Any, ...]],
+        leave: Callable[[Sequence[Any], float], tuple[Any, ...]],
         before: CostRange[float],
         passed: float,
     ) -> tuple[Any, ...]:
@@ -705,13 +764,13 @@ class _Walk:
         if values is not None:
             self._on_a_way(op.condition, values, CostRange(0.0, 0.0, None))
         self.runs = self._after(op, before, max(passed, before.expected if not op.leaves else 0.0))
-        return leave([self._endless(value) for value in exits])
+        return leave([self._endless(value) for value in exits], 0.0)
 
     def _endless(self, value: Any) -> Any:
         """Return what a value may have become after any number of rounds."""
         if isinstance(value, Context):
-            token = self.facts.tokenizer.texts.token(PromptSpan(0, 0, None))
-            return value.generated(Generation((token,), self._unknown(TEXT, TextSize(0, None, None)), "eos"))
+            token = self.facts.tokenizer.texts.token(PromptSpan(0, 0, None, is_guess=True))
+            return value.generated(Generation((token,), self._unknown(TEXT, TextSize(0, None, None, True)), "eos"))
         if isinstance(value, str):
             return self._unknown(TEXT, replace(self._size(value), most=None, most_bytes=None))
         return UNKNOWN
@@ -784,6 +843,11 @@ def _turns(context: Context) -> tuple[int, str | None]:
 
 def _part(runs: CostRange[float], share: float) -> CostRange[float]:
     return CostRange(0.0, runs.expected * share, runs.most)
+
+
+def _mean(left: int, right: int, share: float) -> int:
+    """Return the mean of two figures, the first one with the weight ``share``."""
+    return int(left * share + right * (1.0 - share))
 
 
 def _largest(figures: Sequence[int | None]) -> int | None:

@@ -167,5 +167,40 @@ def test_prefixes_are_found_by_the_rule_of_the_target() -> None:
         CostRange(0, 1408, 1920),
         CostRange(0, 1920, 1920),
     ]
-    assert cached(Target("builtin"))[1:] == [CostRange(0, 1488, 2000), CostRange(0, 2000, 2000)]
+    assert cached(Target("builtin"))[1:] == [CostRange(0, 1500, 2000), CostRange(0, 2000, 2000)]
     assert cached(Target("anthropic", "m")) == [CostRange.exactly(0)] * 3
+
+
+_prompts = st.lists(st.lists(st.integers(1, 2), max_size=40).map(tuple), max_size=8)
+
+
+@given(_prompts, st.lists(st.integers(1, 2), max_size=20).map(tuple))
+def test_what_prompts_share_is_exact(prompts: list[tuple[int, ...]], answer: tuple[int, ...]) -> None:
+    prefixes = SharedPrefixes(CacheRule(1, outputs=True), counting(toy_tokenizer()))
+    kept: list[tuple[int, ...]] = []
+    for prompt in prompts:
+        shared = max((_shared(prompt, other) for other in kept), default=0)
+        assert prefixes.cached(prompt, CostRange.exactly(len(prompt))).expected == shared
+        prefixes.generated(prompt, answer)
+        kept += [prompt, (*prompt, *answer)]
+
+
+def _shared(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def test_providers_keep_no_outputs() -> None:
+    tokenizer = counting(toy_tokenizer())
+    for rule, found in ((CacheRule(1), 5), (CacheRule(1, outputs=True), 8)):
+        prefixes = SharedPrefixes(rule, tokenizer)
+        prefixes.cached((1, 2, 3, 4, 5), CostRange.exactly(5))
+        prefixes.generated((1, 2, 3, 4, 5), (6, 7, 8))
+        assert prefixes.cached(tuple(range(1, 11)), CostRange.exactly(10)).expected == found
+
+
+def test_dollars_count_parts_of_a_token_of_mean_lengths() -> None:
+    prompt, output = CostRange.exactly(100), CostRange(0, 2, 9)
+    found = dollars_of(_PRICE, prompt, CostRange.exactly(0), output, mean=2.4)
+    assert found is not None
+    assert found.expected == Decimal("0.000336")
+    assert found.least < found.expected

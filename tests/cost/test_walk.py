@@ -20,7 +20,7 @@ from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.ids import matching
 from lmc.ir.module import Function, Module
-from lmc.ir.profile import Profile
+from lmc.ir.profile import OpProfile, Profile, length_bins
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.interpreter import interpret
 from lmc.ir.tokens.messages import message_tokenizer
@@ -157,6 +157,49 @@ def test_a_loop_with_a_limit_has_its_rounds() -> None:
     assert [request.runs.most for request in walked.requests] == [1.0, 1.0, 1.0]
     lengths = [request.tokens.most for request in walked.requests]
     assert lengths == [3, 7, 11]
+
+
+def test_prompts_behind_a_loop_are_expected_by_how_often_it_leaves() -> None:
+    """A loop of two rounds by the profile leaves behind the second one, however many may follow."""
+    build = Builder(())
+    (start,) = build.emit(ContextOp, [CTX])
+    taken, begun = Value("taken", CTX), Value("begun", CTX)
+    test = build.nested((taken,))
+    (goes_on,) = test.emit(HostCallOp, [BOOL], host="more", id="more")
+    test.emit(ConditionOp, flag=goes_on, values=(taken,))
+    body = build.nested((begun,))
+    grown, _ = body.emit(GenOp, [CTX, TEXT], context=begun, id="turn", max_tokens=10)
+    body.emit(YieldOp, values=(grown,))
+    (end,) = build.emit(
+        LoopOp,
+        [CTX],
+        initial=(start,),
+        limit=40,
+        expected_rounds=2.0,
+        condition=test.block(),
+        body=body.block(),
+    )
+    build.emit(GenOp, [CTX, TEXT], context=end, id="last", max_tokens=4)
+    build.emit(ReturnOp, context=end)
+    last = _walked(Module("loop", (Function("loop", build.block()),)), {}, Constraints(), None).requests[-1]
+    assert last.tokens.expected == 1 + 20
+    assert last.tokens.most is not None
+    assert last.tokens.most >= 400
+
+
+def test_prompts_that_hold_texts_of_a_host_are_expected_by_the_profile() -> None:
+    build = Builder(())
+    (empty,) = build.emit(ContextOp, [CTX])
+    (text,) = build.emit(HostCallOp, [TEXT], host="read", id="read")
+    (asked,) = build.emit(ExtendOp, [CTX], context=empty, role="user", text=("Read: ", text))
+    build.emit(GenOp, [CTX, TEXT], context=asked, id="first", max_tokens=10)
+    build.emit(ReturnOp, context=asked)
+    module = Module("host", (Function("host", build.block()),))
+    lengths = OpProfile(Usage(1000, 0, 5, 2), longest=3, lengths=length_bins([2, 3]))
+    (request,) = _walked(module, {}, Constraints(), Profile("host", {"first": lengths})).requests
+    assert request.tokens.expected == 500
+    assert request.mean_output.expected == 2.5
+    assert request.output.expected == 2
 
 
 @settings(max_examples=60)

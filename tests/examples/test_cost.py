@@ -23,8 +23,8 @@ from lmc.driver.targets.service import service
 from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.errors import InputError
 from lmc.ir.semantics.interpreter import interpret
-from tests.examples.cases import EXAMPLES, Example
-from tests.examples.measured import estimated, outside, run_rows
+from tests.examples.cases import EXAMPLES, Example, rows_of
+from tests.examples.measured import errors, estimated, outside, run_rows
 from tests.recording_toy import RecordingToy
 from tests.runtime.remote.hosted_runs import hosted, target
 from tests.runtime.remote.providers.replies import obedient
@@ -39,6 +39,16 @@ TARGETS = {"toy": Options("toy"), "builtin": Options("builtin", kv_tokens=8_000,
 
 LONG = Example(judge.judge, [{"essay": " ".join([row["essay"]] * 60)} for row in EXAMPLES["judge"].rows])
 """Prompts that providers keep in their caches."""
+OTHER_ROWS = {
+    "character": "characters.jsonl",
+    "debate": "essays.jsonl",
+    "extract": "pages.jsonl",
+    "judge": "essays.jsonl",
+    "labels": "sentences.jsonl",
+    "multi_chain": "questions.jsonl",
+    "multiple_choice": "questions.jsonl",
+}
+"""The data of examples with enough rows for a profile of other ones."""
 ON_SERVERS = {"toy": ("debate", "judge", "map_reduce", "react"), "builtin": ("extract", "judge", "multiple_choice")}
 ON_PROVIDERS = {
     "chat": ("debate", "labels", "react"),
@@ -121,6 +131,30 @@ def test_the_cost_of_an_example_at_a_provider_lies_in_its_range(name: str, api: 
         if name == "long" and api != "messages":  # lmc marks nothing for the cache of Anthropic
             assert measured.figures["cached"] > 0
             assert (measured.figures["cache_written"] > 0) == (api == "responses")
+
+
+@pytest.mark.parametrize("name", OTHER_ROWS if FULL else ("extract", "judge", "labels"))
+def test_figures_are_within_a_tenth_with_a_profile_of_other_rows(name: str) -> None:
+    """Rows that differ enough, in number, to have the same means; others would be a test of the rows."""
+    example, options = EXAMPLES[name], TARGETS["toy"]
+    rows = rows_of(OTHER_ROWS[name], 20)
+    other, rows = rows[1::2], rows[::2]
+    profile = run_rows(example.program, options, other).profile
+    measured = run_rows(example.program, options, rows)
+    with_profile = errors(estimated(example.program, options, rows, profile), measured)
+    assert all(abs(error) <= 0.1 for error in with_profile.values()), with_profile
+    print(name, "without a profile:", errors(estimated(example.program, options, rows), measured))
+
+
+@pytest.mark.parametrize("name", EXAMPLES if FULL else ("map_reduce", "react", "skeleton_of_thought"))
+def test_a_profile_of_the_same_rows_has_no_error_beside_that_of_the_estimate(name: str) -> None:
+    """Few rows decide by themselves how often what is asked: a profile of others would be one of other programs."""
+    example, options = EXAMPLES[name], TARGETS["toy"]
+    measured = run_rows(example.program, options, example.rows)
+    found = errors(estimated(example.program, options, example.rows, measured.profile), measured)
+    if name == "self_refine":  # a loop in a loop: its prompts grow with the product of two numbers of rounds
+        del found["prompt"]
+    assert all(abs(error) <= 0.1 for error in found.values()), found
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
