@@ -144,6 +144,21 @@ def test_the_recipe_reports_each_commit(repository: Path) -> None:
     assert {each["artifactLocation"]["uri"] for each in places} <= {"judge.py"}
 
 
+def test_the_first_change_has_no_baseline_to_compare_with(repository: Path) -> None:
+    _git("checkout", "-q", "main")
+    _git("rm", "-q", "lmc-cost.json")
+    _commit("no baseline yet")
+    _git("checkout", "-qb", "first")
+    said = _recipe()
+    assert said.returncode == 0, said.stderr
+    assert "not in the baseline" in _comment()
+    suite = ElementTree.fromstring(Path("limits.xml").read_text(encoding="utf-8"))[0]
+    assert (suite.get("skipped"), suite.get("failures"), suite.get("errors")) == ("1", "0", "0")
+    job = yaml.safe_load(_block("yaml", 1))["jobs"]["cost"]
+    estimate = next(each["run"] for each in job["steps"] if each.get("name") == "Estimate")
+    assert _sh(estimate, BASE="main").returncode == 0
+
+
 def test_an_unbounded_loop_keeps_no_limit(repository: Path) -> None:
     head, _, call = _PROGRAM.partition("    return ")
     loop = f"""    verdict = ""

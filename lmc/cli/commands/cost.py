@@ -80,7 +80,7 @@ def cost_command(
     max_tokens; with --profile-use they are measured ones.
 
     Seconds of a local model are simulated with the constants that lmc calibrate has measured on this machine, and
-    --rate-usd-per-hour makes dollars of them; without a calibration there are none.
+    --rate-usd-per-hour makes dollars of them; without a calibration there are none. A baseline has neither.
 
     With several models, the report has each, and compares them. Without a program, it has the entries of
     [[tool.lmc.cost]] in pyproject.toml: program, input, model (one or a list), profile.
@@ -90,6 +90,7 @@ def cost_command(
 
     --baseline compares with committed figures: a change of prices is shown apart from that of the programs. Limits are
     those of [tool.lmc.budget], and for one program those of its entry in [[tool.lmc.cost]].
+    --update-baseline writes the baseline, and then checks all limits but those on increases.
 
     Imports the file, which runs its top-level code; name only files that you trust. Calls neither the program nor its
     tools. Exit codes: 1 a failure, 2 wrong usage, 3 a limit is not kept, 4 with --strict.
@@ -127,12 +128,13 @@ def cost_command(
             driver.cost.rate_of(rate),
             baseline=None if update else baseline,
             is_complete=not programs,
+            compares=not update,
         )
         if update:
             write_artifact(driver.cost.updated_baseline(checked.report, stored, is_complete=not programs), stored)
     for form, path in pairs:
         write_artifact(driver.cost.FORMATS[form](checked), path)
-    failed = [] if update else checked.failed_limits
+    failed = checked.failed_limits
     for line in failed:
         print_note(f"limit: {line}")
     if failed:

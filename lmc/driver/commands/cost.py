@@ -127,15 +127,22 @@ def run(
     *,
     baseline: str | None = None,
     is_complete: bool = False,
+    compares: bool = True,
 ) -> CheckedReport:
     """Estimate programs; ``given`` are options of the command line. Nothing is sent, and no model is loaded.
 
     Seconds of local models come from their calibration on this machine; ``usd_per_hour`` converts them to dollars.
-    ``baseline`` is a file to compare with. ``is_complete``: the entries are all programs of the project.
+    ``baseline`` is a file to compare with. ``is_complete``: the entries are all programs of the project. Not
+    ``compares``: the report becomes the baseline, so there are no limits on increases.
 
     Raises ``UsageError``, and ``InputError`` for a row that does not fit, a model that is not known, a server that
     was not probed, and a baseline that is not valid or of other rows.
     """
+    if usd_per_hour is not None and (baseline is not None or not compares):
+        raise UsageError(
+            "--rate-usd-per-hour is for the seconds of this machine, and a baseline holds for all machines",
+            remedy="leave one of them out; max_usd and max_seconds limit a local model without a baseline",
+        )
     stored = None if baseline is None else load_baseline(baseline)
     prices = _Prices()
     programs: dict[tuple[str, str], ProgramCost] = {}
@@ -148,8 +155,14 @@ def run(
                 )
             programs[program.key] = program
             limits[program.key] = entry.limits
+    if usd_per_hour is not None and not any(each.local for each in programs.values()):
+        models = ", ".join(sorted({each.model for each in programs.values()}))
+        raise UsageError(
+            f"--rate-usd-per-hour is for local models with a calibration, and there is none for {models}",
+            remedy="leave it out for hosted models; for a local one measure first: lmc calibrate --model MODEL",
+        )
     report = CostReport.of(list(programs.values()), lmc=__version__, prices=prices.version)
-    return checked(report, stored, limits, is_complete=is_complete)
+    return checked(report, stored, limits, is_complete=is_complete, compares=compares)
 
 
 def estimate_rows_of(function: JittedFunction, options: Options, rows: Sequence[Mapping[str, Any]]) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lmc.driver.errors import UsageError
@@ -24,11 +24,15 @@ BASELINE_FILE = "lmc-cost.json"
 
 @dataclass(frozen=True, slots=True)
 class CheckedReport:
-    """A report, beside the baseline where one is given, and its limits."""
+    """A report, beside the baseline where one is given, and its limits.
+
+    ``folder`` is the path of the project in its repository; empty: it is the root.
+    """
 
     report: CostReport
     compared: ComparedReport | None
     limits: tuple[CheckedLimit, ...]
+    folder: str = ""
 
     @property
     def failed_limits(self) -> list[str]:
@@ -41,7 +45,7 @@ FORMATS: Mapping[str, Callable[[CheckedReport], str]] = {
     "json": lambda checked: to_json(checked.report),
     "markdown": lambda checked: markdown(checked.report, checked.compared, checked.limits),
     "junit": lambda checked: junit(checked.limits),
-    "sarif": lambda checked: sarif(checked.report),
+    "sarif": lambda checked: sarif(checked.report, checked.folder),
 }
 """The formats of a report by name."""
 
@@ -70,15 +74,29 @@ def checked(
     own: Mapping[tuple[str, str], CostLimits],
     *,
     is_complete: bool,
+    compares: bool = True,
 ) -> CheckedReport:
     """Return a report with its limits. ``own`` are those of single programs, ``is_complete``: it has all programs.
+
+    Not ``compares``: the report becomes the baseline, so there are no limits on increases.
 
     Raises ``InputError`` for a baseline of other rows.
     """
     compared = None if baseline is None else compare(report, baseline, is_complete=is_complete)
     file, table = budget_table()
     total = CostLimits.of(table, f"{file}: [tool.lmc.budget]")
-    return CheckedReport(report, compared, check_limits(report, compared, total, own))
+    if not compares:
+        total = replace(total, max_increase_percent=None)
+        own = {key: replace(limits, max_increase_percent=None) for key, limits in own.items()}
+    return CheckedReport(report, compared, check_limits(report, compared, total, own), _folder_in_repository())
+
+
+def _folder_in_repository() -> str:
+    """Return the path of the project from the root of its git repository; empty where there is none."""
+    project = project_folder()
+    root = next((each for each in (project, *project.parents) if (each / ".git").exists()), project)
+    path = project.relative_to(root).as_posix()
+    return "" if path == "." else path
 
 
 def updated_baseline(report: CostReport, path: str, *, is_complete: bool) -> str:

@@ -7,7 +7,7 @@ in it. Programs are keyed by name and model, calls by op. It stores the prices o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -26,7 +26,10 @@ class _Stored(BaseModel):
 
 
 class StoredFigures(_Stored):
-    """Expected figures. ``usd`` null: a request has no price. ``seconds`` null: not known."""
+    """Expected figures. ``usd`` null: a request has no price.
+
+    There are no seconds: those of one machine are no measure for another.
+    """
 
     calls: float = Field(ge=0, allow_inf_nan=False)
     prompt: float = Field(ge=0, allow_inf_nan=False)
@@ -35,7 +38,6 @@ class StoredFigures(_Stored):
     output: float = Field(ge=0, allow_inf_nan=False)
     reasoning: float = Field(ge=0, allow_inf_nan=False)
     usd: Money | None
-    seconds: float | None = Field(None, ge=0, allow_inf_nan=False)
 
     @classmethod
     def of(cls, found: CostFigures) -> StoredFigures:
@@ -48,8 +50,11 @@ class StoredFigures(_Stored):
             output=found.output.expected,
             reasoning=found.reasoning.expected,
             usd=None if found.usd is None else found.usd.expected,
-            seconds=None if found.seconds is None else found.seconds.expected,
         )
+
+    def without_machine(self, calls: Iterable[StoredFigures]) -> StoredFigures:
+        """Return the total of ``calls`` on a local model: without the cache hits and the price of one machine."""
+        return self.model_copy(update={"cached": sum(call.cached for call in calls), "usd": None})
 
 
 class StoredProgram(_Stored):
@@ -85,12 +90,13 @@ def baseline_of(report: CostReport) -> CostBaseline:
     """Return the figures of a report as a baseline."""
     programs: dict[str, dict[str, StoredProgram]] = {}
     for each in report.programs:
+        calls, total = {call.op: StoredFigures.of(call) for call in each.calls}, StoredFigures.of(each.total)
         programs.setdefault(each.program, {})[each.model] = StoredProgram(
             rows=each.rows.digest,
             is_whole=each.is_whole,
             price=each.price,
-            calls={call.op: StoredFigures.of(call) for call in each.calls},
-            total=StoredFigures.of(each.total),
+            calls=calls,
+            total=total if each.local is None else total.without_machine(calls.values()),
         )
     return CostBaseline(programs=programs)
 

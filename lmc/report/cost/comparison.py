@@ -14,7 +14,7 @@ from lmc.report.cost.model import CallFigures, CostReport, PriceRate, PriceUsed,
 CallChange = Literal["same", "changed", "added", "removed", "renamed"]
 _ZERO = Decimal(0)
 _MILLION = Decimal(10**6)
-_NOTHING = StoredFigures(calls=0, prompt=0, cached=0, cache_written=0, output=0, reasoning=0, usd=_ZERO, seconds=None)
+_NOTHING = StoredFigures(calls=0, prompt=0, cached=0, cache_written=0, output=0, reasoning=0, usd=_ZERO)
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,7 +165,8 @@ def _increase(
     if not compared.stored:
         return CheckedLimit(scope, name, limit, "new", "not in the baseline: lmc cost --update-baseline adds it")
     change, before = compared.change, compared.before
-    unknown = _left_out(programs) or _unpriced(programs)
+    unbounded = _unbounded(programs, [each.total.usd for each in programs])
+    unknown = _left_out(programs) or _unpriced(programs) or unbounded
     if change is None or before is None or unknown:
         cause = unknown or "the baseline has no price"
         return CheckedLimit(scope, name, limit, "unknown", f"not known: {cause}")

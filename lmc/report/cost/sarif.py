@@ -14,16 +14,27 @@ _ROOT = "%SRCROOT%"
 """The root of the repository: files are named relative to it."""
 
 
-def sarif(report: CostReport) -> str:
-    """Return the hints of all programs as a SARIF log. Files are relative to the folder of the report."""
+def sarif(report: CostReport, folder: str = "") -> str:
+    """Return the hints of all programs as a SARIF log.
+
+    Files are relative to the root of the repository; ``folder`` is the path there of the folder that the report's
+    files are relative to, such as ``services/judge``.
+    """
     rules = sorted(CODES)
-    results = [_result(program, hint, rules) for program in report.programs for hint in program.hints]
+    results = [_result(program, hint, rules, folder) for program in report.programs for hint in program.hints]
     driver = {
         "name": "lmc cost",
         "semanticVersion": report.lmc,
         "rules": [_rule(code) for code in rules],
     }
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    # Without a URI: the folder differs between machines, and the reader knows it (SARIF 2.1.0, 3.14.14).
+    bases = {_ROOT: {"description": {"text": "The root of the repository."}}}
+    run = {
+        "tool": {"driver": driver},
+        "originalUriBaseIds": bases,
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
     log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=1, ensure_ascii=True) + "\n"
 
@@ -37,7 +48,7 @@ def _rule(code: str) -> dict[str, Any]:
     }
 
 
-def _result(program: ProgramCost, hint: CostHint, rules: list[str]) -> dict[str, Any]:
+def _result(program: ProgramCost, hint: CostHint, rules: list[str], folder: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ruleId": hint.code,
         "ruleIndex": rules.index(hint.code),
@@ -48,7 +59,8 @@ def _result(program: ProgramCost, hint: CostHint, rules: list[str]) -> dict[str,
         "partialFingerprints": {"lmcCostHint/v1": f"{hint.code}:{program.program}:{program.model}:{hint.op or ''}"},
     }
     if hint.place is not None:
-        artifact = {"uri": quote(hint.place.file), "uriBaseId": _ROOT}
+        path = f"{folder}/{hint.place.file}" if folder else hint.place.file
+        artifact = {"uri": quote(path), "uriBaseId": _ROOT}
         region = {"startLine": max(1, hint.place.line)}
         found["locations"] = [{"physicalLocation": {"artifactLocation": artifact, "region": region}}]
     return found

@@ -121,6 +121,17 @@ def test_each_limit_is_a_case() -> None:
     assert "10 &gt; 3" in text
 
 
+def test_an_increase_of_unbounded_dollars_is_not_known() -> None:
+    found = program({"judge/a": {"calls": 10, "prompt": 1000, "output": 5}})
+    assert found.total.usd is not None
+    unbounded = found.total.usd.model_copy(update={"most": None})
+    now = report(found.model_copy(update={"total": found.total.model_copy(update={"usd": unbounded})}))
+    limits = CostLimits(max_increase_percent=Decimal(5))
+    (limit,) = check_limits(now, compare(now, baseline_of(now), is_complete=True), limits, {})
+    assert limit.verdict == "unknown"
+    assert "unbounded" in limit.message
+
+
 def test_each_hint_is_a_result_on_its_line() -> None:
     hint = CostHint(code="LMC104", message="a [link](x) {0}", place=CostPlace(file="a b/judge.py", line=19), op="j/a")
     found = json.loads(sarif(report(program({}, hints=(hint,)))))
