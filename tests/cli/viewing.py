@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,8 +41,9 @@ class Events:
 
     def next(self, *kinds: str) -> tuple[str, Any]:
         """Wait for the next message of one of these kinds, and return its kind and its data."""
-        kind = ""
+        kind, end = "", time.monotonic() + SECONDS
         while True:
+            assert time.monotonic() < end, f"no {' and no '.join(kinds)} within {SECONDS} seconds"
             line = self.answer.readline().decode("ascii")
             assert line, "the stream ended"
             name, _, value = line.rstrip("\n").partition(": ")
@@ -52,7 +54,9 @@ class Events:
 
     def until(self, kind: str, is_wanted: Callable[[Any], bool]) -> Any:
         """Wait for a message of a kind whose data are wanted, and return them."""
+        data, end = None, time.monotonic() + SECONDS
         while True:
+            assert time.monotonic() < end, f"not wanted: {data}"
             _, data = self.next(kind)
             if is_wanted(data):
                 return data
