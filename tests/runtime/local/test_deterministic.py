@@ -1,3 +1,5 @@
+import itertools
+import os
 import random
 from dataclasses import replace
 from typing import Any
@@ -42,12 +44,20 @@ def run(engine: Any, requests: list[Request]) -> list[tuple[Any, ...]]:
     return [comparable(handle.future.result(60)) for handle in handles]
 
 
+DTYPES = ("float32", "bfloat16")
+CASES = (
+    list(itertools.product(ARCHITECTURES, DTYPES))
+    if os.environ.get("LMC_TEST_FULL") == "1"
+    else list(zip(ARCHITECTURES, itertools.cycle(DTYPES), strict=False))
+)
+"""Without full counts, every architecture with one of the types."""
+
+
 def score(engine: Any) -> Score:
     return engine.score(SCORES).future.result(60)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(("architecture", "dtype"), CASES)
 def test_results_are_the_same_to_the_last_bit(open_engine: OpenEngine, architecture: str, dtype: str) -> None:
     """Alone without a cache, together, in another order, under other cuts of the prompts, in a pool that preempts."""
     settings: dict[str, Any] = {"dtype": dtype, "deterministic": True}
