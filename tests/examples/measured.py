@@ -23,12 +23,17 @@ Rows = Sequence[Mapping[str, Any]]
 class Measured:
     """The figures of a run by the names of ``Figures``; no dollars where the target has no price.
 
-    ``fails``: a row did not come to its end, so less may have been asked than is estimated at least.
+    ``error`` is that of the first row that failed: less may have been asked than is estimated at least.
     """
 
     figures: Mapping[str, int | Decimal]
     profile: Profile
-    fails: bool
+    error: BaseException | None
+
+    @property
+    def fails(self) -> bool:
+        """True if a row did not come to its end."""
+        return self.error is not None
 
     @property
     def dollars(self) -> Decimal | None:
@@ -53,7 +58,7 @@ def run_rows(program: JittedFunction, options: Options, rows: Rows) -> Measured:
     if None not in costs:
         figures["dollars"] = sum((each for each in costs if each is not None), Decimal(0))
     profile = Profile.merge(program.name, [each.profile for each in results])
-    return Measured(figures, profile, any(each.error is not None for each in results))
+    return Measured(figures, profile, next((each.error for each in results if each.error is not None), None))
 
 
 def estimated(program: JittedFunction, options: Options, rows: Rows, profile: Profile | None = None) -> Figures:
