@@ -24,7 +24,7 @@ class Eviction(ABC):
         self._serial = 0
 
     def admitted(self, run: Hashable, rank: int) -> None:  # noqa: ARG002
-        """A request was admitted that stands at ``rank`` in a run of a plan (None: in none)."""
+        """A request was admitted, with its ``rank`` in a run of a plan (None: in none)."""
         self.admissions += 1
 
     def used(self, path: Sequence[RadixNode], run: Hashable) -> None:  # noqa: ARG002

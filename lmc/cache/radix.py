@@ -75,7 +75,7 @@ class RadixCache:
 
     @property
     def newly_pinned_tokens(self) -> int:
-        """Tokens that got their first pin, summed since the cache was made; while it stands, no prefix gained a pin."""
+        """Tokens that got their first pin, summed since the cache was made. No prefix gains a pin without a change."""
         return self._newly_pinned_tokens
 
     @property

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
-from itertools import islice
 from typing import Any
 
 from lmc.cost.prices import MONEY
@@ -96,18 +95,16 @@ class Reservation:
     worst: Amount
     decided: Callable[[BudgetError | None, Reservation], object]
     is_held: bool = False
-    has_passed: bool = False
 
 
 @dataclass
 class BudgetLedger:
     """The account of one run. Thread-safe; ``spent`` and all that is ``reserved`` never exceed the budget together.
 
-    Reservations that do not fit wait in order. One that fits passes those before it as long as the first of them has
-    room beside all that passed and is held: so small requests do not wait for a large one, and the large one waits for
-    those alone that were held before, or are with them. Where nothing is held and the first still does not fit, the run
-    is over: it and all others are refused. ``unknown`` counts attempts whose usage never came: ``spent`` has them at
-    their worst case. ``fetchable`` is the part of that whose usage may still come: the provider keeps the answers.
+    Reservations that do not fit wait in order. Where nothing is held and the first of them still does not fit, the run
+    is over: it and all others are refused. ``unknown`` counts attempts whose usage never came, and requests of earlier
+    sessions that were in flight: ``spent`` has them at their worst case. ``fetchable`` is the part of that whose usage
+    may still come: the provider keeps the answers.
     """
 
     budget: Budget
@@ -117,7 +114,6 @@ class BudgetLedger:
     unknown: int = 0
     is_over: bool = False
     _held: int = 0
-    _passed: Amount = Amount()
     _waiting: deque[Reservation] = field(default_factory=deque[Reservation], repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _is_deciding: bool = False
@@ -213,8 +209,6 @@ class BudgetLedger:
             reservation.is_held = False
             self._held -= 1
             self.reserved -= reservation.worst
-            if reservation.has_passed:
-                self._passed -= reservation.worst
             self.spent += actual
             self.unknown += unknown
             return True
@@ -223,38 +217,18 @@ class BudgetLedger:
         with self._lock:
             if self._waiting and not self.is_over:
                 first = self._waiting[0]
-                if self._fits(first):
+                if (self.spent + self.reserved + first.worst).fits(self.budget):
                     self._waiting.popleft()
-                    return self._hold(first), None
+                    first.is_held = True
+                    self._held += 1
+                    self.reserved += first.worst
+                    return first, None
                 self.is_over = not self._held
-                passing = None if self.is_over else self._passing(first)
-                if passing is not None:
-                    self._waiting.remove(passing)
-                    passing.has_passed = True
-                    self._passed += passing.worst
-                    return self._hold(passing), None
             if self._waiting and self.is_over:
                 refused = self._waiting.popleft()
                 return refused, self._error(refused.worst)
             self._is_deciding = False
             return None
-
-    def _fits(self, reservation: Reservation) -> bool:
-        return (self.spent + self.reserved + reservation.worst).fits(self.budget)
-
-    def _passing(self, first: Reservation) -> Reservation | None:
-        """Return the next reservation that may pass the ``first`` one."""
-        beside = self.spent + self._passed + first.worst
-        if not beside.fits(self.budget):
-            return None
-        others = islice(self._waiting, 1, None)
-        return next((each for each in others if self._fits(each) and (beside + each.worst).fits(self.budget)), None)
-
-    def _hold(self, reservation: Reservation) -> Reservation:
-        reservation.is_held = True
-        self._held += 1
-        self.reserved += reservation.worst
-        return reservation
 
     def _error(self, worst: Amount | None) -> BudgetError:
         request = "" if worst is None else f", and this request may cost {worst.counted_by(self.budget)}"

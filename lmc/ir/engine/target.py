@@ -49,7 +49,7 @@ class RemoteSettings:
         server: the kind of a server, which is not probed then: ``vllm``, ``sglang``, ``lmc`` …
         context_length: the most tokens of a prompt and its output; None: not known.
         session_header: the header that names the row of a request to a router in front of several servers; all
-            requests of a row have the same value, and no other row has it. None: no such header.
+            requests of a row have the same value, and no other row has it; eager runs send none. None: no such header.
         store: the provider keeps answers (``responses``): a resumed run fetches those that a crash has cut off.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -77,30 +77,20 @@ class _Turns:
             del self._by_run[run]
         return None
 
-    def others(self) -> Iterator[_Waiting]:
-        """Yield the requests behind the first one, those of a run in their order."""
-        first = self.first()
-        for requests in self._by_run.values():
-            yield from (each for each in sorted(requests) if each is not first and not each.leaves.done())
-
-    def take(self, waiting: _Waiting) -> None:
-        """Remove a request whose turn is over: its run is the last one now."""
-        requests = self._by_run.pop(waiting.run)
-        if requests[0] is waiting:
-            heapq.heappop(requests)
-        else:
-            requests.remove(waiting)
-            heapq.heapify(requests)
+    def take(self, first: _Waiting) -> None:
+        """Remove the request whose turn it is: its run is the last one now."""
+        requests = self._by_run.pop(first.run)
+        heapq.heappop(requests)
         if requests:
-            self._by_run[waiting.run] = requests
+            self._by_run[first.run] = requests
 
 
 class RateLimits:
     """Belongs to one event loop. Requests leave run by run in turns, those of a run in the order of their plan.
 
-    The next one is chosen when it can leave, not before. Where it has too many tokens for the window, others leave that
-    still let it leave as soon as it could: so small requests do not wait for a large one, and none delays it.
-    ``window`` is in seconds. A request whose tokens exceed the limit by themselves waits for an empty window.
+    The next one is chosen when it can leave, not before. Where it has too many tokens for the window, all wait until it
+    has left: what passed it would take the tokens that it waits for. ``window`` is in seconds. A request whose tokens
+    exceed the limit by themselves waits for an empty window.
     """
 
     def __init__(
@@ -194,15 +184,14 @@ class RateLimits:
                 self._turns.take(first)
                 first.leaves.set_exception(error)
                 continue
-            found = self._next(first) if self._free and now >= self._held_until else None
-            if found is None:
+            if not self._free or now < self._held_until or not self._fits(first.tokens):
                 self._timer = asyncio.get_running_loop().call_later(self._pause(now), self._look)
                 return
-            self._turns.take(found)
+            self._turns.take(first)
             self._free -= 1
             self._requests += 1
-            self._tokens += found.tokens
-            found.leaves.set_result(Charge(self, found.tokens, found.most_bytes))
+            self._tokens += first.tokens
+            first.leaves.set_result(Charge(self, first.tokens, first.most_bytes))
 
     def _forget(self, charge: Charge) -> None:
         """Take a charge out of the window."""
@@ -210,33 +199,11 @@ class RateLimits:
         self._requests -= 1
         self._tokens -= charge.tokens
 
-    def _next(self, first: _Waiting) -> _Waiting | None:
-        """Return the request that leaves now: the ``first`` one, or one that does not delay it."""
-        if self._most_requests is not None and self._requests >= self._most_requests:
-            return None
-        if self._fits(first.tokens):
-            return first
-        room = self._room_beside(first)
-        return next((each for each in self._turns.others() if each.tokens <= room and self._fits(each.tokens)), None)
-
     def _fits(self, tokens: int) -> bool:
+        """Return True if the window has room for a request of so many tokens."""
+        if self._most_requests is not None and self._requests >= self._most_requests:
+            return False
         return self._most_tokens is None or not 0 < self._tokens > self._most_tokens - tokens
-
-    def _room_beside(self, first: _Waiting) -> int:
-        """Return the tokens that may leave now without a delay of the ``first`` request; negative: none may.
-
-        It leaves once enough of the requests have left the window, the oldest ones first. The others are still in it.
-        """
-        assert self._most_tokens is not None
-        requests, tokens = self._requests, self._tokens
-        for charge in self._sent:
-            requests -= 1
-            tokens -= charge.tokens
-            room = self._most_tokens - tokens - first.tokens
-            if room >= 0 or not tokens:
-                is_full = self._most_requests is not None and requests + 2 > self._most_requests
-                return -1 if is_full else room
-        return -1  # it waits for requests that are not sent yet
 
     def _pause(self, now: float) -> float:
         """Return the seconds until the next look; the end of a request comes with a look of its own."""

@@ -85,6 +85,7 @@ class Model:
     waiting: list[Asked] = field(default_factory=list[Asked])
     window: list[tuple[float, Asked]] = field(default_factory=list[tuple[float, Asked]])
     running: int = 0
+    passed: dict[int | None, set[int | None]] = field(default_factory=dict[int | None, set[int | None]])
 
     def leaves(self, request: Asked) -> None:
         """Check a request that leaves now."""
@@ -96,27 +97,21 @@ class Model:
         used = sum(each.tokens for each in others)
         assert self.requests is None or len(others) < self.requests
         assert self.tokens is None or not others or not used or used + request.tokens <= self.tokens
-        before = [each for each in self.waiting if each.key < request.key]
-        first = min(before, key=lambda each: each.key) if before and self.is_one_run(request) else None
-        earliest = None if first is None else self.earliest(first, now)
         self.window.append((now, request))
-        if first is not None and earliest is not None:
-            assert earliest > now, "it could leave"
-            assert self.earliest(first, now) <= earliest, "it is delayed"
+        waiting = [each for each in self.waiting if not each.is_over]
+        assert all(request.key < each.key for each in waiting if each.run == request.run)
+        self.passed.pop(request.run, None)
+        for run in {each.run for each in waiting} - {request.run}:
+            assert request.run not in self.passed.setdefault(run, set()), "it has passed this run before"
+            self.passed[run].add(request.run)
 
-    def is_one_run(self, request: Asked) -> bool:
-        """Return True if all that wait are of one run: runs take turns."""
-        return all(each.run == request.run for each in self.waiting)
-
-    def earliest(self, request: Asked, now: float) -> float:
-        """Return when a request may leave, if no other one does."""
-        for at in sorted({now, *(at + WINDOW for at, _ in self.window if at + WINDOW > now)}):
-            others = [each for left, each in self.window if left + WINDOW > at]
-            used = sum(each.tokens for each in others)
-            has_room = self.tokens is None or not used or used + request.tokens <= self.tokens
-            if has_room and (self.requests is None or len(others) < self.requests):
-                return at
-        raise AssertionError("the window is empty in the end")
+    def ends(self, request: Asked) -> None:
+        """Note that a request waits no more."""
+        request.is_over = True
+        if request in self.waiting:
+            self.waiting.remove(request)
+        if all(each.is_over or each.run != request.run for each in self.waiting):
+            self.passed.pop(request.run, None)
 
 
 async def one(model: Model, request: Asked) -> None:
@@ -136,9 +131,12 @@ async def one(model: Model, request: Asked) -> None:
             finally:
                 model.running -= 1
     finally:
-        if request in model.waiting:
-            model.waiting.remove(request)
-        request.is_over = True
+        model.ends(request)
+
+
+def cancel(model: Model, request: Asked, task: asyncio.Task[None]) -> None:
+    if task.cancel():
+        model.ends(request)
 
 
 ALL: list[Asked] = []
@@ -150,7 +148,7 @@ ALL: list[Asked] = []
     st.sampled_from([None, None, 2, 5]),
     st.sampled_from([None, 40, 50, 60]),
 )
-def test_requests_leave_in_turns_within_the_limits_and_none_is_delayed_by_one_behind_it(
+def test_requests_leave_in_turns_within_the_limits(
     requests: list[Asked], concurrency: int, most_requests: int | None, most_tokens: int | None
 ) -> None:
     ALL[:] = requests
@@ -161,7 +159,7 @@ def test_requests_leave_in_turns_within_the_limits_and_none_is_delayed_by_one_be
         tasks = [asyncio.ensure_future(one(model, each)) for each in requests]
         for task, each in zip(tasks, requests, strict=True):
             if each.cancelled_after is not None:
-                asyncio.get_running_loop().call_later(each.cancelled_after, task.cancel)
+                asyncio.get_running_loop().call_later(each.cancelled_after, cancel, model, each, task)
         found = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10_000)
         for each, end in zip(requests, found, strict=True):
             assert end is None or (isinstance(end, asyncio.CancelledError) and each.cancelled_after is not None), end
@@ -171,8 +169,10 @@ def test_requests_leave_in_turns_within_the_limits_and_none_is_delayed_by_one_be
     hastily(main())
 
 
-async def leaving(limits: RateLimits, name: str, order: list[str], tokens: int, rank: int, seconds: float) -> None:
-    async with limits.under_way(tokens, 1, Place(0, rank)) as charge:
+async def leaving(
+    limits: RateLimits, name: str, order: list[str], tokens: int, rank: int, seconds: float, run: int = 0
+) -> None:
+    async with limits.under_way(tokens, 1, Place(run, rank)) as charge:
         order.append(name)
         limits.sent(charge)
         await asyncio.sleep(seconds)
@@ -192,18 +192,29 @@ def test_a_request_that_waits_for_a_place_is_passed_by_one_of_a_lower_rank() -> 
     assert order == ["first", "early", "late"]
 
 
-def test_small_requests_do_not_wait_for_a_large_one_and_do_not_delay_it() -> None:
+def test_a_large_request_is_not_delayed_by_those_behind_it() -> None:
+    """Neither by small ones of its own run nor by those of another."""
     order: list[str] = []
 
     async def main() -> None:
-        limits = RateLimits(9, tokens=100, window=WINDOW)
+        limits = RateLimits(99, tokens=100, window=WINDOW)
         begun = asyncio.get_running_loop().time()
+        left: list[float] = []
+
+        async def large() -> None:
+            async with limits.under_way(90, 1, Place(0, 1)) as charge:
+                left.append(asyncio.get_running_loop().time())
+                limits.sent(charge)
+
         async with asyncio.TaskGroup() as group:
-            for rank, (name, tokens) in enumerate((("a", 60), ("large", 70), ("small", 20), ("other", 15))):
-                group.create_task(leaving(limits, name, order, tokens, rank, 0.0))
-                await asyncio.sleep(1)
-        assert order == ["a", "small", "large", "other"]
-        assert asyncio.get_running_loop().time() - begun <= 2 * WINDOW + 2
+            group.create_task(leaving(limits, "a", order, 60, 0, 0.0))
+            await asyncio.sleep(1)
+            group.create_task(large())
+            for rank in range(2, 40):
+                for run in (0, 1):
+                    group.create_task(leaving(limits, f"{run}", order, 10, rank, 0.0, run))
+                await asyncio.sleep(0.2)
+        assert left[0] - begun <= 2 * WINDOW
 
     hastily(main())
 

@@ -152,6 +152,9 @@ def test_the_requests_of_a_row_and_no_others_have_its_session():
         program = debate.on(lmc.remote(f"server:{loopback.url}#m", server="vllm", session_header="X-Session-Id"))
         for _ in range(2):
             assert [row.error for row in program.batch([{"topic": topic} for topic in topics])] == [None] * 3
+        program.eager(topic="go")
+    assert not any(server.headers.pop().get("x-session-id") for _ in range(3)), "eager runs have no rows"
+    del server.bodies[-3:]
     sessions: dict[str, list[str]] = {}
     for headers, body in zip(server.headers, server.bodies, strict=True):
         sessions.setdefault(headers["x-session-id"], []).append(body["messages"][0]["content"])

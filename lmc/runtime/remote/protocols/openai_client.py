@@ -74,9 +74,8 @@ def headers_of(request: Request | ScoreRequest, service: RemoteService) -> dict[
     headers: dict[str, str] = {}
     if service.capabilities.priority == "header" and request.priority:
         headers["X-Lmc-Priority"] = str(max(-MOST_PRIORITY, min(request.priority, MOST_PRIORITY)))
-    if service.settings.session_header is not None:
-        run = 0 if request.place is None else request.place.run
-        headers[service.settings.session_header] = f"{service.sessions}-{run}-{request.instance}"
+    if service.settings.session_header is not None and request.place is not None:
+        headers[service.settings.session_header] = f"{service.sessions}-{request.place.run}-{request.instance}"
     return {"extra_headers": headers} if headers else {}
 
 
