@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from lmc.cost.ranges import CostRange
@@ -9,8 +10,12 @@ from lmc.cost.texts import CountingTokenizer
 from lmc.ir.engine.target import Target
 from lmc.ir.tokens.tokens import common_length
 
+Ways = frozenset[tuple[int, bool]]
+"""The uncertain ways that lead to a request of a row: conditions by number, with the side that is taken, and rounds."""
 _PART = 16
 """Token ids that prompts are compared by, when it is estimated what they share."""
+_LIKELY = 0.5
+_CERTAIN = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,9 @@ def rule_of(target: Target, server: str | None = None) -> CacheRule:
 class SharedPrefixes:
     """The prompts so far, in the order in which they are sent.
 
-    ``shared`` are the tokens that the last one probably shares with an earlier one; 0 where nothing is cached.
+    ``shared`` are the tokens that the last one probably shares with an earlier one; 0 where nothing is cached. A prompt
+    that may not be sent counts for another one if that is at least as likely as not, given that the other is sent: the
+    two sides of a condition never count for each other in a row.
     """
 
     def __init__(self, rule: CacheRule, tokenizer: CountingTokenizer) -> None:
@@ -67,32 +74,47 @@ class SharedPrefixes:
         self._nodes: list[int] = [0]
         self._first: dict[int, tuple[int, ...]] = {}
         self._starts: dict[int, set[tuple[int, ...]]] = {}
+        self._missed: dict[int, float] = {}  # probabilities that no earlier row has sent a part; others are certain
+        self._doubtful: dict[int, list[tuple[Ways, float]]] = {}  # ways of this row that have sent it
         self.shared = 0
 
-    def cached(self, prompt: tuple[int, ...], tokens: CostRange[int]) -> CostRange[int]:
+    def cached(
+        self, prompt: tuple[int, ...], tokens: CostRange[int], ways: Ways = frozenset(), runs: float = 1.0
+    ) -> CostRange[int]:
         """Return the cached tokens of the next prompt, which has so many ``tokens``.
 
-        Expected is what it shares with those before it. A cache may forget, and may have prompts of other runs: so it
-        may be nothing, and all but the last token.
+        It is sent on ``ways``, with the probability ``runs``. Expected is what it shares with those before it. A cache
+        may forget, and may have prompts of other runs: so it may be nothing, and all but the last token.
         """
         if not self._rule.least:
             return CostRange.exactly(0)
-        shared = self._keep(prompt)
+        shared = self._keep(prompt, ways, runs)
         most = None if tokens.most is None else self._rule.found(tokens.most)
         self.shared = self._tokenizer.count(prompt[:shared]).expected if shared else 0
         return CostRange(0, self._rule.found(min(self.shared, tokens.expected)), most)
 
-    def generated(self, prompt: tuple[int, ...], answer: tuple[int, ...]) -> None:
+    def generated(
+        self, prompt: tuple[int, ...], answer: tuple[int, ...], ways: Ways = frozenset(), runs: float = 1.0
+    ) -> None:
         """Note the tokens that were generated after a prompt."""
         if self._rule.outputs and answer:
-            self._keep((*prompt, *answer))
+            self._keep((*prompt, *answer), ways, runs)
 
-    def _keep(self, prompt: tuple[int, ...]) -> int:
+    def end_row(self) -> None:
+        """Begin a row with ways of its own."""
+        for node, sent in self._doubtful.items():
+            self._missed[node] *= math.prod(1.0 - runs for _, runs in sent)
+            if self._missed[node] < _CERTAIN:
+                del self._missed[node]
+        self._doubtful.clear()
+
+    def _keep(self, prompt: tuple[int, ...], ways: Ways, runs: float) -> int:
         """Keep a prompt, part by part; give the number of the tokens that it shares with an earlier one."""
         parts = common_length(prompt, self._last) // _PART  # those of the last prompt are known
         del self._nodes[parts + 1 :]
-        self._last, shared, node = prompt, parts * _PART, self._nodes[-1]
-        for start in range(shared, len(prompt), _PART):
+        self._last, node = prompt, self._nodes[-1]
+        shared = self._found(ways, runs) * _PART if self._missed else parts * _PART
+        for start in range(parts * _PART, len(prompt), _PART):
             part = prompt[start : start + _PART]
             following = self._parts.get((node, part))
             if following is None:
@@ -100,11 +122,37 @@ class SharedPrefixes:
                 if shared == start:
                     shared += self._begun(node, part)
                 self._first.setdefault(node, part)
-            elif shared == start:
+                if runs < 1.0:
+                    self._missed[following] = 1.0
+                    self._doubtful[following] = [(ways, runs)]
+            elif (following not in self._missed or self._sent(following, ways, runs)) and shared == start:
                 shared += len(part)
             node = following
             self._nodes.append(node)
         return shared
+
+    def _found(self, ways: Ways, runs: float) -> int:
+        """Return how many of the first parts of the prompt were probably sent before."""
+        found = 0
+        for place, node in enumerate(self._nodes[1:]):
+            if (node not in self._missed or self._sent(node, ways, runs)) and found == place:
+                found += 1
+        return found
+
+    def _sent(self, node: int, ways: Ways, runs: float) -> bool:
+        """Return True if a part was probably sent before, given that it is sent now; note that it is."""
+        sent = self._doubtful.setdefault(node, [])
+        missed = self._missed[node]
+        if runs >= 1.0:
+            del self._missed[node], self._doubtful[node]
+        for others, chance in sent:
+            if others <= ways:
+                missed = 0.0
+            elif not any((number, not side) in ways for number, side in others):
+                missed *= 1.0 - chance
+        if (ways, runs) not in sent:
+            sent.append((ways, runs))
+        return missed <= _LIKELY
 
     def _begun(self, node: int, part: tuple[int, ...]) -> int:
         """Return the tokens that a new part shares with another one at its place. Most places have one part alone."""

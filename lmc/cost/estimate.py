@@ -131,6 +131,7 @@ class Estimator:
             first, figures = self._figures.get(op_id, (request, Figures()))
             self._figures[op_id] = (first, figures + self._of(request))
             self._bases.setdefault(op_id, set()).add(request.basis)
+        self.prefixes.end_row()
         if module not in self._paths:
             self._paths[module] = calls_in_a_row(module)
 
@@ -147,8 +148,9 @@ class Estimator:
 
     def _of(self, request: EstimatedRequest) -> Figures:
         runs = request.runs
-        cached = self.prefixes.cached(request.prompt, request.tokens)
-        self.prefixes.generated(request.prompt, request.answer)
+        chance = min(runs.expected, 1.0)
+        cached = self.prefixes.cached(request.prompt, request.tokens, request.ways, chance)
+        self.prefixes.generated(request.prompt, request.answer, request.ways, chance)
         written = self.prefixes.written(request.tokens, cached)
         dollars, output = None, request.mean_output
         if isinstance(self.price, Price):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from lmc.cost.caching import Ways
 from lmc.cost.ranges import CostRange, total
 from lmc.cost.sending import sent_output, sent_prompt
 from lmc.cost.texts import MARK, CountingTokenizer, MessageCounting, PromptSpan, TextSize, known
@@ -92,6 +93,7 @@ class EstimatedRequest:
         after: the places of the requests that it waits for, among those of the row.
         answer: token ids that its output leaves in its context.
         mean: the tokens that are expected of the output by a profile, before they are rounded.
+        ways: the uncertain ways on which it is made.
     """
 
     op: SamplingOp | SelectOp
@@ -106,6 +108,7 @@ class EstimatedRequest:
     after: tuple[int, ...] = ()
     answer: tuple[int, ...] = field(default=(), repr=False)
     mean: float | None = None
+    ways: Ways = frozenset()
 
     @property
     def mean_output(self) -> CostRange[float]:
@@ -226,7 +229,7 @@ class _Walk:
     ``way`` is the number of the uncertain way that is walked: an object is known as long as it is only changed on the
     way on which it was made. ``waits`` are the requests that a value waits for, ``control`` those that the place waits
     for, ``sources`` the values that flow into those of regions. ``changed`` are the others, by their address, and kept
-    so that it stays theirs.
+    so that it stays theirs. ``taken`` are the ways that lead to the place.
     """
 
     facts: WalkFacts
@@ -242,6 +245,7 @@ class _Walk:
     waits: dict[Value, frozenset[int]] = field(default_factory=dict[Value, frozenset[int]])
     sources: dict[Value, set[Value]] = field(default_factory=dict[Value, set[Value]])
     control: frozenset[int] = frozenset()
+    taken: Ways = frozenset()
 
     def block(self, block: Block) -> tuple[Any, ...]:
         """Walk a block; gives what its terminator lists. Raises ``_Ended`` where the program ends in it."""
@@ -457,7 +461,9 @@ class _Walk:
         mean: float | None = None,
     ) -> None:
         self.requests.append(
-            EstimatedRequest(op, op_id, number, self.runs, prompt, tokens, output, basis, reasoning, mean=mean)
+            EstimatedRequest(
+                op, op_id, number, self.runs, prompt, tokens, output, basis, reasoning, mean=mean, ways=self.taken
+            )
         )
 
     def _mean_length(self, op: SamplingOp, op_id: str) -> float | None:
@@ -634,7 +640,11 @@ class _Walk:
         if isinstance(op, CondOp):
             return self._cond(op)
         if isinstance(op, LoopOp):
-            return self._loop(op)
+            taken = self.taken
+            try:
+                return self._loop(op)
+            finally:
+                self.taken = taken
         if isinstance(op, TryOp):
             return self._try(op)
         assert isinstance(op, MapOp | RaceOp), "all other ops with regions"
@@ -662,11 +672,12 @@ class _Walk:
             self.way = before
 
     def _cond(self, op: CondOp) -> tuple[Any, ...]:
-        control, self.control = self.control, self.control | self._waits((op.flag,))
+        control, taken = self.control, self.taken
+        self.control |= self._waits((op.flag,))
         try:
             return self._arms(op)
         finally:
-            self.control = control
+            self.control, self.taken = control, taken
 
     def _arms(self, op: CondOp) -> tuple[Any, ...]:
         if not self._is_unknown(self.environment[op.flag]):
@@ -674,9 +685,13 @@ class _Walk:
         found = None if self.facts.profile is None else self.facts.profile.branches.get(op.id or "")
         share = op.probability if found is None else found.probability
         share = 0.5 if share is None else share
-        before = self.runs
+        before, taken = self.runs, self.taken
+        self.ways += 1
+        condition = self.ways
+        self.taken = taken | {(condition, True)}
         left = self._on_a_way(op.then, (), _part(before, share))
         left_runs = self.runs
+        self.taken = taken | {(condition, False)}
         right = self._on_a_way(op.otherwise, (), _part(before, 1 - share))
         right_runs = self.runs
         if left is None and right is None:
@@ -728,6 +743,8 @@ class _Walk:
                 ends = self.runs.expected - runs
                 left, passed = leave(exits, ends), passed + ends
                 self.runs = CostRange(0.0, runs, self.runs.most)
+                self.ways += 1
+                self.taken |= {(self.ways, True)}
             if op.limit is not None and rounds >= op.limit:
                 if is_known:
                     control_flow.check_round(op, rounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -9,7 +10,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmc.cost.caching import CacheRule, SharedPrefixes, rule_of
+from lmc.cost.caching import CacheRule, SharedPrefixes, Ways, rule_of
 from lmc.cost.estimate import Estimate, Figures, dollars_of, estimate_rows
 from lmc.cost.prices import Price, Rate, Unpriced
 from lmc.cost.ranges import CostRange
@@ -183,6 +184,45 @@ def test_what_prompts_share_is_exact(prompts: list[tuple[int, ...]], answer: tup
         assert prefixes.cached(prompt, CostRange.exactly(len(prompt))).expected == shared
         prefixes.generated(prompt, answer)
         kept += [prompt, (*prompt, *answer)]
+
+
+_ways = st.dictionaries(st.integers(1, 3), st.booleans(), max_size=2).map(lambda sides: frozenset(sides.items()))
+_sent = st.tuples(
+    st.lists(st.integers(1, 3), min_size=1, max_size=4), _ways, st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0])
+)
+
+
+def _ways_of(sent: list[tuple[list[int], Ways, float]], begins: list[int]) -> set[tuple[Ways, float]]:
+    return {(ways, runs) for blocks, ways, runs in sent if blocks[: len(begins)] == begins}
+
+
+@given(st.lists(st.lists(_sent, max_size=6), max_size=4))
+def test_prompts_that_may_not_be_sent_count_where_that_is_likely(
+    rows: list[list[tuple[list[int], Ways, float]]],
+) -> None:
+    prefixes = SharedPrefixes(CacheRule(1), counting(toy_tokenizer()))
+    earlier: list[list[tuple[list[int], Ways, float]]] = []
+    for row in rows:
+        own: list[tuple[list[int], Ways, float]] = []
+        for blocks, ways, runs in row:
+            found = 0
+            for length in range(1, len(blocks) + 1):
+                begins = blocks[:length]
+                missed = math.prod(1 - chance for sent in earlier for _, chance in _ways_of(sent, begins))
+                for other, chance in _ways_of(own, begins):
+                    if other <= ways or chance == 1.0:
+                        missed = 0.0
+                    elif not any((number, not side) in ways for number, side in other):
+                        missed *= 1 - chance
+                if missed > 0.5 + 1e-9:
+                    break
+                found = 16 * length
+            prompt = tuple(token for block in blocks for token in [block] * 16)
+            share = prefixes.cached(prompt, CostRange.exactly(len(prompt)), ways, runs).expected
+            assert share == found
+            own.append((blocks, ways, runs))
+        prefixes.end_row()
+        earlier.append(own)
 
 
 def _shared(one: tuple[int, ...], other: tuple[int, ...]) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -186,3 +187,27 @@ def test_with_recorded_answers_the_estimate_without_a_pass_is_what_a_run_without
             assert value in found, (disabled, figure, value, found)
             if not compiled.hosts:
                 assert found.is_exact, (disabled, figure, found)
+
+
+@lmc.jit
+def sides(s: Any, topic: str) -> str:
+    rules = "Each rule of the house has a number. " * 400
+    s += lmc.user(topic)
+    with s.assistant():
+        s.gen("kind", max_tokens=3)
+    if s["kind"].startswith("q"):
+        s += lmc.user(rules + "Say no.")
+        with s.assistant():
+            s.gen("no", max_tokens=8)
+    else:
+        s += lmc.user(rules + "Say yes.")
+        with s.assistant():
+            s.gen("yes", max_tokens=8)
+    return s["kind"]
+
+
+def test_the_two_sides_of_a_condition_are_no_hits_of_each_other():
+    rows = [{"topic": topic} for topic in ("tea", "rain", "snow")]
+    found = estimated(sides, Options("openai:gpt-4.1"), rows)
+    assert found.prompt.expected > 3000
+    assert found.cached.expected == 0
