@@ -32,7 +32,7 @@ from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.engine.capabilities import OWN
 from lmc.ir.engine.protocol import EngineInfo, Generation, Score
-from lmc.ir.errors import Location
+from lmc.ir.errors import InputError, Location
 from lmc.ir.ids import matching
 from lmc.ir.module import Module
 from lmc.ir.profile import OpProfile, Profile
@@ -47,6 +47,8 @@ Basis = Literal["recorded", "profile", "plan", "guess"]
 """The source of the expected length of an output: its record, a profile, the plan's own hint, or its limit alone."""
 MOST_ROUNDS = 64
 """Rounds of a loop that are walked one by one where it is not known how many there are."""
+_MOST_KNOWN_ROUNDS, _MOST_IDLE_ROUNDS = 10_000, 1_000_000
+"""Rounds after which a loop is taken to have no end: one with requests, and one without."""
 _LONG = 64
 """Outputs that may be longer are taken to be half as long, where only the limit is known."""
 _TURN_SLACK = 64
@@ -713,7 +715,7 @@ class _Walk:
         mean = op.expected_rounds if found is None or found.mean is None else found.mean
         mean = 1.0 if mean is None else mean
         before, values = self.runs, control_flow.given(op.initial, self.environment)
-        is_known, rounds, passed = True, 0, 0.0
+        is_known, rounds, passed, begun = True, 0, 0.0, len(self.requests)
         left: tuple[Any, ...] | None = None
 
         def leave(exits: Sequence[Any], runs: float) -> tuple[Any, ...]:
@@ -750,6 +752,12 @@ class _Walk:
                     control_flow.check_round(op, rounds)
                 break
             is_known = is_known and self.runs.least == before.least
+            if is_known and rounds > (_MOST_IDLE_ROUNDS if len(self.requests) == begun else _MOST_KNOWN_ROUNDS):
+                raise InputError(
+                    f"this loop has gone through {rounds - 1:,} rounds and may have no end",
+                    remedy="give the loop a condition that becomes false",
+                    location=op.location,
+                )
             if not is_known and rounds >= max(MOST_ROUNDS, math.ceil(mean)):
                 return self._without_end(op, exits, leave, before, passed)
             following = self._on_a_way(op.body, exits, self.runs) if not is_known else self._enter(op.body, exits)

@@ -12,11 +12,13 @@ import pytest
 
 import lmc
 from examples import judge
+from lmc.cost import walk
 from lmc.cost.caching import SharedPrefixes, rule_of
 from lmc.cost.estimate import estimate_rows
 from lmc.cost.prices import PriceBook
 from lmc.cost.texts import counting
 from lmc.cost.walk import WalkFacts, walk_row
+from lmc.driver.commands.cost import estimate_rows_of
 from lmc.driver.options import Options
 from lmc.driver.runner import Runner
 from lmc.driver.targets.constraints import compiler
@@ -211,3 +213,22 @@ def test_the_two_sides_of_a_condition_are_no_hits_of_each_other():
     found = estimated(sides, Options("openai:gpt-4.1"), rows)
     assert found.prompt.expected > 3000
     assert found.cached.expected == 0
+
+
+@lmc.jit
+def endless(s: Any, topic: str) -> str:
+    number = 0
+    while number < len(topic):
+        number = number * 2
+        s += topic
+        s.gen("more", max_tokens=3)
+    return s["more"]
+
+
+def test_a_row_that_never_ends_fails_and_makes_its_report_incomplete(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(walk, "_MOST_KNOWN_ROUNDS", 50)
+    found = estimate_rows_of(endless, Options("toy").updated("endless"), [{"topic": "tea"}, {"topic": ""}])
+    [(number, error)] = found.failed
+    assert number == 0
+    assert "may have no end" in str(error)
+    assert not found.is_whole
