@@ -16,6 +16,8 @@ _PART = 16
 """Token ids that prompts are compared by, when it is estimated what they share."""
 _LIKELY = 0.5
 _CERTAIN = 0.01
+_MOST_WAYS = 8
+"""Ways that are remembered of a part; loops may have any number of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +148,11 @@ class SharedPrefixes:
         if runs >= 1.0:
             del self._missed[node], self._doubtful[node]
         for others, chance in sent:
-            if others <= ways:
-                missed = 0.0
-            elif not any((number, not side) in ways for number, side in others):
+            if others <= ways:  # where this one is sent, that one has been
+                return True
+            if not any((number, not side) in ways for number, side in others):
                 missed *= 1.0 - chance
-        if (ways, runs) not in sent:
+        if len(sent) < _MOST_WAYS:
             sent.append((ways, runs))
         return missed <= _LIKELY
 

@@ -192,8 +192,13 @@ _sent = st.tuples(
 )
 
 
-def _ways_of(sent: list[tuple[list[int], Ways, float]], begins: list[int]) -> set[tuple[Ways, float]]:
-    return {(ways, runs) for blocks, ways, runs in sent if blocks[: len(begins)] == begins}
+def _ways_of(sent: list[tuple[list[int], Ways, float]], begins: list[int]) -> list[tuple[Ways, float]]:
+    """The ways on which a beginning was sent first: those that include another one add nothing."""
+    found: list[tuple[Ways, float]] = []
+    for blocks, ways, runs in sent:
+        if blocks[: len(begins)] == begins and (runs == 1.0 or not any(other <= ways for other, _ in found)):
+            found.append((ways, runs))
+    return found
 
 
 @given(st.lists(st.lists(_sent, max_size=6), max_size=4))
