@@ -96,9 +96,12 @@ def test_an_hour_has_a_price(rows: list[dict[str, str]]):
 
 
 def test_without_a_calibration_there_are_no_seconds(rows: list[dict[str, str]]):
-    found = cost_of("views", Decimal(36))
+    found = cost_of("views")
     assert (found.total.seconds, found.critical_path.seconds, found.local, found.total.usd) == (None,) * 4
     assert found.unpriced
+    with pytest.raises(driver.UsageError, match="calibration") as raised:
+        cost_of("views", Decimal(36))
+    assert "lmc calibrate" in (raised.value.remedy or "")
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "NaN", "1e9"])
