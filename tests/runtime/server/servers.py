@@ -79,7 +79,7 @@ def served(
     *options: str, process: Running | subprocess.Popen[str] | None = None, **environment: str
 ) -> Generator[Served]:
     """Run ``lmc serve`` with options (or a process of it) until the block ends; the server is ready in it."""
-    process = process or Running(["lmc", "serve", "--port", "0", *options], **environment)
+    process = process or Running(["lmc", "serve", "--port", "0", *options], None, stdout=False, **environment)
     server = Served(process)
     reader = threading.Thread(target=_read, args=(server,), daemon=True)
     reader.start()
