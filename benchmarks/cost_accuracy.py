@@ -39,7 +39,7 @@ from benchmarks.workloads import batches_of, make_small_model, make_words_model
 from lmc import driver
 from lmc.driver.commands import calibrate, cost
 from lmc.driver.errors import LmcError
-from tests.examples.cases import EXAMPLES, Example, rows_of
+from tests.examples.cases import EXAMPLES, MANY_ROWS, Example, rows_of
 from tests.examples.measured import errors, estimated, outside, run_rows
 from tests.runtime.remote.hosted_runs import hosted, target
 from tests.runtime.remote.providers.replies import obedient
@@ -51,20 +51,7 @@ KINDS = ("tokens", "seconds")
 SECONDS_HEAD = ["model", "workload", "rows", "predicted s", "measured s", "error", "hits predicted", "measured"]
 FIGURES = ("calls", "prompt", "cached", "output", "dollars")
 TOKENS_HEAD = ["target", "workload", "rows", *FIGURES, "outside"]
-DATA = {
-    "character": "characters.jsonl",
-    "debate": "essays.jsonl",
-    "extract": "pages.jsonl",
-    "judge": "essays.jsonl",
-    "labels": "sentences.jsonl",
-    "multi_chain": "questions.jsonl",
-    "multiple_choice": "questions.jsonl",
-    "react": "lookups.jsonl",
-    "self_refine": "sentences.jsonl",
-    "tree_of_thought": "countdowns.jsonl",
-}
-"""The data of examples with rows enough for two halves."""
-AT_PROVIDERS = tuple(name for name in DATA if name != "tree_of_thought")
+AT_PROVIDERS = tuple(name for name in MANY_ROWS if name != "tree_of_thought")
 """The examples at providers: an answer of the other one is cut, since as JSON it is longer than its ``max_tokens``."""
 FITTING = tuple(name for name in SHAPES if name != "multi_turn_chat_short")
 """The programs with prompts that fit the built-in model, whose context has 4,096 tokens."""
@@ -91,7 +78,7 @@ def places(api: str) -> Generator[driver.Options]:
 
 def example_rows(name: str) -> tuple[list[Any], list[Any]]:
     """Return rows for a profile, and others: every second one."""
-    rows = rows_of(DATA[name], ROWS)
+    rows = rows_of(MANY_ROWS[name], ROWS)
     return rows[1::2], rows[::2]
 
 
@@ -169,7 +156,7 @@ def tokens(instances: int) -> str:
 
     for api in ("builtin", "chat", "messages"):
         with places(api) as options:
-            for name in DATA if api == "builtin" else AT_PROVIDERS:
+            for name in MANY_ROWS if api == "builtin" else AT_PROVIDERS:
                 other, rows = example_rows(name)
                 workload = Example(EXAMPLES[name].program, rows)
                 add(api, name, len(rows), measure_tokens(api, name, workload, options, other))

@@ -1,4 +1,4 @@
-"""What the server of ``processes`` does once, before any fork: the tables of the parser, which depend on no command."""
+"""Fills the tables of the parser in the server of ``processes``, before any fork: they depend on no command."""
 
 from lmc.ir.text.parser import parse
 

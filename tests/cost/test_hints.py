@@ -267,7 +267,7 @@ _UNBOUNDED = {
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_get_no_false_alarm(name: str) -> None:
-    """Short prompts, which a host does not cache, are told once."""
+    """A prompt that is too short for the cache of a provider has one hint, however many rows have it."""
     facts, walked = _walked(EXAMPLES[name].program, EXAMPLES[name].rows, None)
     for rule in (_LOCAL, _NONE):
         hints = _hints_of(facts, walked, rule=rule)

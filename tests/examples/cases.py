@@ -59,3 +59,16 @@ EXAMPLES = {
     "tree_of_thought": Example(tree_of_thought.reach, rows_of("countdowns.jsonl")),
 }
 """By the name of the file."""
+MANY_ROWS = {
+    "character": "characters.jsonl",
+    "debate": "essays.jsonl",
+    "extract": "pages.jsonl",
+    "judge": "essays.jsonl",
+    "labels": "sentences.jsonl",
+    "multi_chain": "questions.jsonl",
+    "multiple_choice": "questions.jsonl",
+    "react": "lookups.jsonl",
+    "self_refine": "sentences.jsonl",
+    "tree_of_thought": "countdowns.jsonl",
+}
+"""The data of examples with rows enough for two halves."""

@@ -37,7 +37,7 @@ class Measured:
 
     @property
     def dollars(self) -> Decimal | None:
-        """What all calls cost."""
+        """The dollars of all calls together."""
         found = self.figures.get("dollars")
         return None if found is None else Decimal(found)
 

@@ -26,7 +26,7 @@ from lmc.driver.targets.service import service
 from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.errors import InputError
 from lmc.ir.semantics.interpreter import interpret
-from tests.examples.cases import EXAMPLES, Example, rows_of
+from tests.examples.cases import EXAMPLES, MANY_ROWS, Example, rows_of
 from tests.examples.measured import errors, estimated, outside, run_rows
 from tests.recording_toy import RecordingToy
 from tests.runtime.remote.hosted_runs import hosted, target
@@ -42,16 +42,8 @@ TARGETS = {"toy": Options("toy"), "builtin": Options("builtin", kv_tokens=8_000,
 
 LONG = Example(judge.judge, [{"essay": " ".join([row["essay"]] * 60)} for row in EXAMPLES["judge"].rows])
 """Prompts that providers keep in their caches."""
-OTHER_ROWS = {
-    "character": "characters.jsonl",
-    "debate": "essays.jsonl",
-    "extract": "pages.jsonl",
-    "judge": "essays.jsonl",
-    "labels": "sentences.jsonl",
-    "multi_chain": "questions.jsonl",
-    "multiple_choice": "questions.jsonl",
-}
-"""The data of examples with enough rows for a profile of other ones."""
+OTHER_ROWS = ("character", "debate", "extract", "judge", "labels", "multi_chain", "multiple_choice")
+"""Examples whose rows are enough for a profile of other ones."""
 ON_SERVERS = {"toy": ("debate", "judge", "map_reduce", "react"), "builtin": ("extract", "judge", "multiple_choice")}
 ON_PROVIDERS = {
     "chat": ("debate", "labels", "react"),
@@ -140,7 +132,7 @@ def test_the_cost_of_an_example_at_a_provider_lies_in_its_range(name: str, api: 
 def test_figures_are_within_a_tenth_with_a_profile_of_other_rows(name: str) -> None:
     """Rows that differ enough, in number, to have the same means; others would be a test of the rows."""
     example, options = EXAMPLES[name], TARGETS["toy"]
-    rows = rows_of(OTHER_ROWS[name], 20)
+    rows = rows_of(MANY_ROWS[name], 20)
     other, rows = rows[1::2], rows[::2]
     profile = run_rows(example.program, options, other).profile
     measured = run_rows(example.program, options, rows)

@@ -110,14 +110,7 @@ def session(
         finally:
             resources.close()
 
-    journal = CutJournal.open(str(path))
-    assert isinstance(journal, CutJournal)
-    journal.without_waiting()
-    journal.commits = commits
-    if journal.is_fresh:
-        journal.start(HEAD)
-    else:
-        journal.resume(Resumption(retry_writes={"tell"}))
+    journal = opened(path, commits, Resumption(retry_writes={"tell"}))
     with suppress(JournalError), journal:
         asyncio.run(main(journal))
     return account
@@ -159,10 +152,8 @@ def in_flight(path: Path) -> set[Sent]:
         return {*found.fetchall()}
 
 
-def requests_in(engine: BillingEngine, path: Path, commits: int) -> RunBudget:
-    """A session of five requests, one after the other, that ends after so many commits. Returns its account."""
-    account = run_budget(Budget(tokens=10**6), TOY)
-    assert account is not None
+def opened(path: Path, commits: int, resumption: Resumption) -> CutJournal:
+    """Open the journal of a session that ends after so many commits."""
     journal = CutJournal.open(str(path))
     assert isinstance(journal, CutJournal)
     journal.without_waiting()
@@ -170,7 +161,15 @@ def requests_in(engine: BillingEngine, path: Path, commits: int) -> RunBudget:
     if journal.is_fresh:
         journal.start(HEAD)
     else:
-        journal.resume(Resumption())
+        journal.resume(resumption)
+    return journal
+
+
+def requests_in(engine: BillingEngine, path: Path, commits: int) -> RunBudget:
+    """A session of five requests, one after the other, that ends after so many commits. Returns its account."""
+    account = run_budget(Budget(tokens=10**6), TOY)
+    assert account is not None
+    journal = opened(path, commits, Resumption())
     with suppress(JournalError), journal:
         used = JournaledEngine(budgeted(engine, account, journal), journal)
         for number in range(5):

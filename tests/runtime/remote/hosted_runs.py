@@ -4,17 +4,20 @@ import contextlib
 import functools
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 import lmc
-from lmc.driver.targets.hosted import RemoteTarget, remote
+from lmc.driver.targets.hosted import RemoteTarget, hosted_target, remote
+from lmc.ir.engine.target import Target
+from lmc.ir.tokens.messages import message_tokenizer
 from lmc.runtime.remote import attempts, engine
+from lmc.runtime.remote.engine import RemoteEngine
 from lmc.runtime.remote.limits import RateLimits
-from tests.runtime.remote.simulator import KEY
+from tests.runtime.remote.simulator import KEY, Simulator
 
 PROGRAM = """
 import lmc
@@ -89,6 +92,23 @@ def hosted(key: str = KEY, pause: float = 0.01, minute: float = 60.0) -> Generat
             yield
         finally:
             lmc.close()
+
+
+@contextmanager
+def simulated_engines(
+    simulator: Simulator, specs: Mapping[str, tuple[str, str, dict[str, Any]]], **settings: Any
+) -> Generator[dict[str, tuple[Target, RemoteEngine]]]:
+    """Engines that ask a simulator, with their targets: ``specs`` are targets, paths of APIs and settings by name."""
+    made: dict[str, tuple[Target, RemoteEngine]] = {}
+    for name, (spec, path, more) in specs.items():
+        given = {"base_url": simulator.url + path, "api_key_env": KEY_NAME, **settings, **more}
+        place = hosted_target(spec, given)
+        made[name] = place, RemoteEngine(place, message_tokenizer())
+    try:
+        yield made
+    finally:
+        for _, made_engine in made.values():
+            made_engine.close()
 
 
 def broken_off(program: Any, path: str) -> None:

@@ -15,14 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmc.backend.lower import lower
-from lmc.driver.targets.hosted import hosted_target
 from lmc.ir.dialects.core_ops import GenOp
 from lmc.ir.engine.protocol import Engine
 from lmc.ir.engine.target import Target
 from lmc.ir.errors import JournalError, LmcError, LoweringError
 from lmc.ir.module import Module
 from lmc.ir.semantics.interpreter import Outcome, interpret
-from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.types import CTX, TEXT
 from lmc.passes import PassContext, pipeline
 from lmc.runtime.executor import Executor
@@ -31,7 +29,7 @@ from lmc.runtime.journal.journal import RunJournal
 from lmc.runtime.remote.engine import RemoteEngine
 from tests.program_strategies import Author, Program
 from tests.runtime.journal.journals import begun, resumed
-from tests.runtime.remote.hosted_runs import KEY_NAME, hosted
+from tests.runtime.remote.hosted_runs import hosted, simulated_engines
 from tests.runtime.remote.simulator import Simulator
 
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
@@ -85,14 +83,8 @@ def simulator() -> Generator[Simulator]:
 
 @pytest.fixture(scope="module")
 def engines(simulator: Simulator) -> Generator[dict[str, tuple[Target, RemoteEngine]]]:
-    made: dict[str, tuple[Target, RemoteEngine]] = {}
-    for api, (spec, path, more) in SPECS.items():
-        settings = {"base_url": simulator.url + path, "api_key_env": KEY_NAME, "attempts": 1, **more}
-        place = hosted_target(spec, settings)
-        made[api] = place, RemoteEngine(place, message_tokenizer())
-    yield made
-    for _, engine in made.values():
-        engine.close()
+    with simulated_engines(simulator, SPECS, attempts=1) as made:
+        yield made
 
 
 def ended(run: Callable[[], Outcome]) -> tuple[Any, ...]:

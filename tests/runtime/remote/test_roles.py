@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import lmc
 from lmc.backend.lower import lower
-from lmc.driver.targets.hosted import hosted_target
 from lmc.ir.builder import Builder
 from lmc.ir.dialects.core_ops import ROLES, ContextOp, ExtendOp, GenOp, ReturnOp
 from lmc.ir.engine.protocol import Request, SamplingParams
@@ -22,7 +21,7 @@ from lmc.ir.semantics.requirements import check_request
 from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.types import CTX, TEXT
 from lmc.runtime.remote.engine import RemoteEngine
-from tests.runtime.remote.hosted_runs import hosted, target
+from tests.runtime.remote.hosted_runs import hosted, simulated_engines, target
 from tests.runtime.remote.simulator import Simulator
 
 SPECS = {
@@ -43,13 +42,8 @@ def simulator() -> Generator[Simulator]:
 
 @pytest.fixture(scope="module")
 def engines(simulator: Simulator) -> Generator[dict[str, tuple[Target, RemoteEngine]]]:
-    made: dict[str, tuple[Target, RemoteEngine]] = {}
-    for api, (spec, path, more) in SPECS.items():
-        place = hosted_target(spec, {"base_url": simulator.url + path, "api_key_env": "LMC_TEST_KEY", **more})
-        made[api] = place, RemoteEngine(place, message_tokenizer())
-    yield made
-    for _, engine in made.values():
-        engine.close()
+    with simulated_engines(simulator, SPECS) as made:
+        yield made
 
 
 def module_of(messages: Messages) -> Module:
