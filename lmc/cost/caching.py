@@ -15,7 +15,9 @@ Ways = frozenset[tuple[int, bool]]
 _PART = 16
 """Token ids that prompts are compared by, when it is estimated what they share."""
 _LIKELY = 0.5
+"""The probability from which on a prompt counts as sent."""
 _CERTAIN = 0.01
+"""The probability that none has sent a part, below which it counts as sent in all later rows."""
 _MOST_WAYS = 8
 """Ways that are remembered of a part; loops may have any number of them."""
 
