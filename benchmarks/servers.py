@@ -1,6 +1,6 @@
 """Programs of lmc on servers that people run, beside the same calls by hand-written asyncio on the same server.
 
-python benchmarks/servers.py [--write] [--server vllm] [--workload react] [--tight] [--repeats 3]
+python benchmarks/servers.py [--write] [--server vllm] [--workload react] [--tight] [--repeats 4]
 
 The programs of `programs.py` on the 124.6M random model of `workloads.py`, in float32 so that answers can be compared,
 greedy. Both sides ask for equally many tokens, with the same prompts: token ids, but for llama.cpp, which takes texts.
@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--server", action="append", choices=(OURS, VLLM, LLAMA), help="all without")
     parser.add_argument("--workload", action="append", choices=SHAPES, help="all without")
     parser.add_argument("--tight", action="store_true", help="a pool for a quarter of the distinct tokens")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=4)
     options = parser.parse_args()
     known = [OURS, *(server for server, variable in _NEEDS.items() if os.environ.get(variable))]
     head = ["workload", "pool", "calls", "lmc s", "by hand s", "lmc computed", "by hand computed"]
