@@ -2,10 +2,11 @@
 
 python benchmarks/cost_accuracy.py [--write] [--kind tokens] [--kind seconds] [--instances 4] [--calibrate 30]
 
-- tokens: calls, tokens and dollars of the examples, and of the programs of `programs.py`. The examples run on the
-  built-in model and on simulated providers that take them (OpenAI's chat API, Anthropic's), the programs on the small
-  random model of `workloads.py`. Each is estimated without a profile and with one of other rows. The error is that of
-  the expected figure, as a share of what was measured; "outside" counts figures that are not in their range.
+- tokens: calls, tokens and dollars of the examples, on random rows with the sentences of their data, and of the
+  programs of `programs.py`. The examples run on the built-in model and on simulated providers that take them (OpenAI's
+  chat API, Anthropic's), the programs on the small random model of `workloads.py`. Each is estimated without a profile
+  and with one of other rows. The error is that of the expected figure, as a share of what was measured; "outside"
+  counts figures that are not in their range.
 - seconds: batches of the programs on the built-in model (float32) and on the random model of `workloads.py` (124.6M
   parameters, bfloat16). Each model is calibrated first, then each batch is predicted and run once, on an empty cache
   and after one row that is not counted. Outputs have fixed lengths, so errors are those of the steps and of the order.
@@ -39,7 +40,7 @@ from benchmarks.workloads import batches_of, make_small_model, make_words_model
 from lmc import driver
 from lmc.driver.commands import calibrate, cost
 from lmc.driver.errors import LmcError
-from tests.examples.cases import EXAMPLES, MANY_ROWS, Example, rows_of
+from tests.examples.cases import EXAMPLES, MANY_ROWS, Example, similar_rows
 from tests.examples.measured import errors, estimated, outside, run_rows
 from tests.runtime.remote.hosted_runs import hosted, target
 from tests.runtime.remote.providers.replies import obedient
@@ -55,7 +56,7 @@ AT_PROVIDERS = tuple(name for name in MANY_ROWS if name != "tree_of_thought")
 """The examples at providers: an answer of the other one is cut, since as JSON it is longer than its ``max_tokens``."""
 FITTING = tuple(name for name in SHAPES if name != "multi_turn_chat_short")
 """The programs with prompts that fit the built-in model, whose context has 4,096 tokens."""
-ROWS = 20
+ROWS = 50
 Errors = dict[str, float]
 
 
@@ -77,9 +78,9 @@ def places(api: str) -> Generator[driver.Options]:
 
 
 def example_rows(name: str) -> tuple[list[Any], list[Any]]:
-    """Return rows for a profile, and others: every second one."""
-    rows = rows_of(MANY_ROWS[name], ROWS)
-    return rows[1::2], rows[::2]
+    """Return rows for a profile, and others."""
+    other, rows = (similar_rows(MANY_ROWS[name], ROWS, seed) for seed in range(2))
+    return other, rows
 
 
 def program_rows(name: str, instances: int) -> tuple[list[Any], list[Any]]:

@@ -104,6 +104,10 @@ class SharedPrefixes:
         if self._rule.outputs and answer:
             self._keep((*prompt, *answer), ways, runs)
 
+    def computed(self, prompt: tuple[int, ...], ways: Ways = frozenset(), runs: float = 1.0) -> None:
+        """Note a prefix that is computed ahead of the prompts that begin with it."""
+        self._keep(prompt, ways, runs)
+
     def end_row(self) -> None:
         """Begin a row with ways of its own."""
         for node, sent in self._doubtful.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -126,7 +127,11 @@ class Estimator:
             known = self._breaks.get(each.location)
             runs = each.runs if known is None else each.runs + known.runs
             self._breaks[each.location] = BreakReached(each.location, each.cause, runs)
-        for request in row.requests:
+        prefixes = deque(row.prefixes)
+        for place, request in enumerate(row.requests):
+            while prefixes and prefixes[0].place <= place:
+                prefix = prefixes.popleft()
+                self.prefixes.computed(prefix.prompt, prefix.ways, min(prefix.runs.expected, 1.0))
             op_id = request.op.id
             first, figures = self._figures.get(op_id, (request, Figures()))
             self._figures[op_id] = (first, figures + self._of(request))

@@ -179,7 +179,7 @@ class HintFinder:
         )
 
     def _wide_limit(self, calls: _Calls) -> Iterator[FoundHint]:
-        profiles = {op.id: self.facts.outputs_of(op.id, op.id) for op, _ in calls.limits.values()}
+        profiles = {op.id: self.facts.profile_of(op.id, op.id) for op, _ in calls.limits.values()}
         measured = [each for each in profiles.values() if each is not None]
         outputs = sum(each.outputs for each in measured)
         if outputs < _OUTPUTS:

@@ -33,6 +33,8 @@ _ASCII, _TWO, _THREE, _FOUR = 0.25, 0.5, 0.8, 1.6
 """Tokens of a character by the length of its UTF-8: Latin text, Greek and Cyrillic, CJK, emoji."""
 _LENGTHS = ((_ASCII, range(0x80)), (_TWO, range(0xC2, 0xE0)), (_THREE, range(0xE0, 0xF0)), (_FOUR, range(0xF0, 0xF5)))
 _OTHERS = tuple((weight, bytes(set(range(256)) - set(kept))) for weight, kept in _LENGTHS)
+_TOKEN_BYTES = 4
+"""Bytes of a token of text, by the same weights."""
 _BYTES = 256
 """Token ids below it are bytes of text, others the marks of turns."""
 _TURN_MARKS = (0, 3, 16)
@@ -264,6 +266,11 @@ class MessageCounting(MessageTokenizer):
     @property
     def token_bytes(self) -> int:
         return LONGEST_TOKEN
+
+    def length(self, ids: tuple[int, ...]) -> int:
+        """Return the bytes and marks of turns that are expected, of which known texts have one id each."""
+        *counts, _least, expected, _most, _unbounded = self._sums.of(ids, self._measured)
+        return counts[0] + counts[1] + expected * _TOKEN_BYTES
 
     def count(self, ids: tuple[int, ...]) -> CostRange[int]:
         marks, length, *counts = self._sums.of(ids, self._measured)

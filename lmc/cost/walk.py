@@ -23,6 +23,7 @@ from lmc.ir.dialects.core_ops import (
     GenOp,
     HostCallOp,
     LocalCallOp,
+    PrefillOp,
     PyCallOp,
     SampleOp,
     SamplingOp,
@@ -30,7 +31,7 @@ from lmc.ir.dialects.core_ops import (
 )
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
-from lmc.ir.engine.capabilities import OWN
+from lmc.ir.engine.capabilities import OWN, Capabilities
 from lmc.ir.engine.protocol import EngineInfo, Generation, Score
 from lmc.ir.errors import InputError, Location
 from lmc.ir.ids import matching
@@ -92,7 +93,7 @@ class EstimatedRequest:
         tokens: those of the prompt.
         output: tokens that are generated, reasoning included; 0 for a score.
         reasoning: the part of them that is reasoning.
-        after: the places of the requests that it waits for, among those of the row.
+        after: the places of the requests that it waits for, among those of the row; -1, -2 … are its prefixes.
         answer: token ids that its output leaves in its context.
         mean: the tokens that are expected of the output by a profile, before they are rounded.
         ways: the uncertain ways on which it is made.
@@ -127,6 +128,25 @@ class EstimatedRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedPrefix:
+    """A prefix that the plan computes ahead. It is no request, and its tokens are not counted.
+
+    Attributes:
+        prompt: token ids, as those of a request.
+        place: the number of the requests of the row that come before it.
+        is_shared: True: it is computed once for all rows of a batch.
+        runs, ways, after: as those of a request.
+    """
+
+    prompt: tuple[int, ...] = field(repr=False)
+    place: int
+    runs: CostRange[float]
+    is_shared: bool = False
+    ways: Ways = frozenset()
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class BreakReached:
     """A graph break to which a row comes so often: what is behind it is not known."""
 
@@ -139,13 +159,14 @@ class BreakReached:
 class RowRequests:
     """The requests of one row in program order, the graph breaks it may come to, and the error that ends it.
 
-    ``inputs`` are its values by parameter name.
+    ``inputs`` are its values by parameter name, ``prefixes`` those computed ahead, in program order.
     """
 
     requests: tuple[EstimatedRequest, ...]
     breaks: tuple[BreakReached, ...]
     error: Exception | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    prefixes: tuple[ComputedPrefix, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,6 +181,7 @@ class WalkFacts:
         profile: of an earlier run.
         recorded: the answer to the request of this op id and number, where it is known.
         schema_bytes: those of the schema that the target gets for a constraint.
+        is_batch: True: rows run together, so what they share is computed once.
     """
 
     tokenizer: CountingTokenizer
@@ -169,8 +191,9 @@ class WalkFacts:
     profile: Profile | None = None
     recorded: Callable[[str, int], Generation | Score | None] = lambda _op_id, _number: None
     schema_bytes: Callable[[Constraint], int] = lambda _: 0
+    is_batch: bool = False
 
-    def outputs_of(self, template: str, op_id: str) -> OpProfile | None:
+    def profile_of(self, template: str, op_id: str) -> OpProfile | None:
         """Return the profile of an op: of its id in this run, else of all its runs."""
         ops = {} if self.profile is None else self.profile.ops
         if op_id in ops:
@@ -179,10 +202,20 @@ class WalkFacts:
         found = [entry for each, entry in ops.items() if pattern.fullmatch(each)]
         return sum(found[1:], found[0]) if found else None
 
-    def mean_prompt(self, template: str, op_id: str) -> int | None:
-        """Return the tokens of a prompt of an op by the profile; None: it has none."""
-        found = self.outputs_of(template, op_id)
-        return None if found is None or not found.usage.calls else round(found.usage.prompt_tokens / found.usage.calls)
+    def measured_prompt(self, template: str, op_id: str, prompt: tuple[int, ...]) -> float | None:
+        """Return the tokens that a prompt of an op has by the profile; None: its text says more, or there is none.
+
+        Where nothing tells the size of a text in it, it is as long as those of the profile. Where the tokenizer is not
+        known, it has as many tokens for each byte.
+        """
+        found = self.profile_of(template, op_id)
+        if found is None or not found.usage.calls:
+            return None
+        if self.tokenizer.texts.is_guess(prompt):
+            return found.usage.prompt_tokens / found.usage.calls
+        if isinstance(self.tokenizer, MessageCounting) and found.context_tokens:
+            return self.tokenizer.length(prompt) * found.usage.prompt_tokens / found.context_tokens
+        return None
 
 
 def walk_row(module: Module, inputs: Mapping[str, Any], facts: WalkFacts) -> RowRequests:
@@ -203,7 +236,12 @@ def walk_row(module: Module, inputs: Mapping[str, Any], facts: WalkFacts) -> Row
         raise
     except Exception as raised:
         error = raised
-    return RowRequests(tuple(walk.requests), tuple(walk.breaks), error, inputs)
+    return RowRequests(tuple(walk.requests), tuple(walk.breaks), error, inputs, tuple(walk.prefixes))
+
+
+def pins_prefixes(capabilities: Capabilities) -> bool:
+    """Return True if a target computes prefixes ahead where a plan says so: lmc's own engines do."""
+    return capabilities == OWN
 
 
 def holds_unknown(value: Any) -> bool:
@@ -228,6 +266,7 @@ _ONCE = CostRange(1.0, 1.0, 1.0)
 class _Walk:
     """Walks blocks. ``runs`` is how often the place is reached where it is, ``guards`` the open bodies of ``cf.try``.
 
+    ``depth`` is the number of the regions around the place.
     ``way`` is the number of the uncertain way that is walked: an object is known as long as it is only changed on the
     way on which it was made. ``waits`` are the requests that a value waits for, ``control`` those that the place waits
     for, ``sources`` the values that flow into those of regions. ``changed`` are the others, by their address, and kept
@@ -238,6 +277,8 @@ class _Walk:
     environment: dict[Value, Any]
     requests: list[EstimatedRequest] = field(default_factory=list[EstimatedRequest])
     breaks: list[BreakReached] = field(default_factory=list[BreakReached])
+    prefixes: list[ComputedPrefix] = field(default_factory=list[ComputedPrefix])
+    depth: int = 0
     runs: CostRange[float] = _ONCE
     guards: int = 0
     way: int = 0
@@ -277,6 +318,9 @@ class _Walk:
         elif isinstance(op, HostCallOp):
             self._touch(op)
             results = tuple(self._unknown(value.type) for value in op.results)
+        elif isinstance(op, PrefillOp):
+            results = (self.environment[op.context],)
+            needed |= self._prefill(op, needed)
         else:
             results = self._local(op)
         self.environment.update(zip(op.results, results, strict=True))
@@ -398,6 +442,25 @@ class _Walk:
             return op.id
         return semantics.runtime_id(op, self.environment)
 
+    def _prefill(self, op: PrefillOp, needed: frozenset[int]) -> frozenset[int]:
+        """Note a prefix that the plan computes ahead; give the place that its users wait for.
+
+        Only lmc's own engines pin prefixes. Those of a batch are computed by the executor's shared stage, which has no
+        regions; elsewhere they are left to the calls, unless they are computed while a call waits for other results.
+        """
+        is_shared = op.scope == "batch" and not self.depth and self.facts.is_batch
+        is_computed = is_shared or op.ahead or op.scope == "instance"
+        if not (is_computed and pins_prefixes(self.facts.info.capabilities)):
+            return _NONE
+        prompt = self.environment[op.context].stable_prefix
+        if not prompt:
+            return _NONE
+        after = tuple(sorted(needed))
+        self.prefixes.append(
+            ComputedPrefix(prompt, len(self.requests), self.runs, is_shared, ways=self.taken, after=after)
+        )
+        return frozenset((-len(self.prefixes),))
+
     def _generate(self, op: SamplingOp, constraints: Constraints) -> tuple[Any, ...]:
         context: Context = self.environment[op.context]
         op_id = self._id(op)
@@ -443,11 +506,11 @@ class _Walk:
         self, op: SamplingOp | SelectOp, op_id: str, prompt: tuple[int, ...], tokens: CostRange[int]
     ) -> CostRange[int]:
         """Return the tokens of a prompt: those expected are from the profile where its own texts do not tell them."""
-        mean = self.facts.mean_prompt(op.id, op_id)
-        if mean is None or not self.facts.tokenizer.texts.is_guess(prompt):
+        measured = self.facts.measured_prompt(op.id, op_id, prompt)
+        if measured is None:
             return tokens
-        mean = max(mean, tokens.least)
-        return replace(tokens, expected=mean if tokens.most is None else min(mean, tokens.most))
+        expected = max(round(measured), tokens.least)
+        return replace(tokens, expected=expected if tokens.most is None else min(expected, tokens.most))
 
     def _request(
         self,
@@ -469,7 +532,7 @@ class _Walk:
         )
 
     def _mean_length(self, op: SamplingOp, op_id: str) -> float | None:
-        measured = self.facts.outputs_of(op.id, op_id)
+        measured = self.facts.profile_of(op.id, op_id)
         return None if measured is None else measured.mean_length
 
     def _reasoning(self, op: SamplingOp, op_id: str, output: CostRange[int]) -> CostRange[int]:
@@ -478,7 +541,7 @@ class _Walk:
         if not (served.reasoning or served.reasoning_tokens):
             return _NO_TOKENS
         expected = served.reasoning_tokens // 2
-        measured = self.facts.outputs_of(op.id, op_id)
+        measured = self.facts.profile_of(op.id, op_id)
         if measured is not None and measured.usage.calls:
             expected = round(measured.usage.reasoning_tokens / measured.usage.calls)
         return CostRange(0, min(expected, output.expected), output.most)
@@ -655,7 +718,11 @@ class _Walk:
     def _enter(self, block: Block, arguments: Sequence[Any]) -> tuple[Any, ...]:
         self.environment.update(zip(block.parameters, arguments, strict=True))
         self._follow(block.parameters, self.control)
-        return self.block(block)
+        self.depth += 1
+        try:
+            return self.block(block)
+        finally:
+            self.depth -= 1
 
     def _on_a_way(self, block: Block, arguments: Sequence[Any], runs: CostRange[float]) -> tuple[Any, ...] | None:
         """Walk a region that may not run, or run several times; None where the program ends in it."""
@@ -741,7 +808,9 @@ class _Walk:
                     break
             else:
                 is_known = False
-                runs = min(self.runs.expected, before.expected * min(1.0, max(0.0, mean - rounds)))
+                reached = None if found is None else found.reached(rounds + 1)
+                share = min(1.0, max(0.0, mean - rounds)) if reached is None else reached
+                runs = min(self.runs.expected, before.expected * share)
                 ends = self.runs.expected - runs
                 left, passed = leave(exits, ends), passed + ends
                 self.runs = CostRange(0.0, runs, self.runs.most)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
@@ -18,7 +19,7 @@ from lmc.ir.cached import cached_property
 from lmc.ir.errors import InputError
 from lmc.ir.usage import Usage
 
-VERSION = 4
+VERSION = 5
 MAX_CHARACTERS = 64 * 2**20
 _MOST = 2**63
 _PARTS = ("ops", "branches", "repeats")
@@ -44,7 +45,9 @@ class OpProfile:
     """Totals of one op over all instances and samples. ``seconds`` is wall-clock time from submit to result.
 
     ``longest`` is the most tokens that one output had, ``lengths`` how many outputs there were by ``length_bin``.
-    ``fallbacks`` of the target, by name, have a part of ``usage``.
+    ``fallbacks`` of the target, by name, have a part of ``usage``. ``context_tokens`` are those of the contexts that
+    calls continued, as the program counts them (bytes and marks of turns where the target takes messages), but for
+    attempts whose prompts were not counted.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -53,6 +56,7 @@ class OpProfile:
     finish_reasons: tuple[tuple[str, int], ...] = ()
     lengths: tuple[tuple[int, int], ...] = ()
     fallbacks: tuple[tuple[str, FallbackProfile], ...] = ()
+    context_tokens: int = 0
 
     def __add__(self, other: OpProfile) -> OpProfile:
         return OpProfile(
@@ -62,6 +66,7 @@ class OpProfile:
             _added(self.finish_reasons, other.finish_reasons),
             _added(self.lengths, other.lengths),
             _added(self.fallbacks, other.fallbacks),
+            self.context_tokens + other.context_tokens,
         )
 
     @property
@@ -107,19 +112,38 @@ class BranchProfile:
 
 @dataclass(frozen=True, slots=True)
 class RepeatProfile:
-    """Runs of a loop, a map or a race; ``rounds`` are those begun in all, or elements; ``most`` those of one."""
+    """Runs of a loop, a map or a race; ``rounds`` are those begun in all, or elements; ``most`` those of one.
+
+    ``by_number`` says of a loop how many of its rounds had a number, the first being 1, by ``length_bin``.
+    """
 
     runs: int = 0
     rounds: int = 0
     most: int = 0
+    by_number: tuple[tuple[int, int], ...] = ()
 
     def __add__(self, other: RepeatProfile) -> RepeatProfile:
-        return RepeatProfile(self.runs + other.runs, self.rounds + other.rounds, max(self.most, other.most))
+        return RepeatProfile(
+            self.runs + other.runs,
+            self.rounds + other.rounds,
+            max(self.most, other.most),
+            _added(self.by_number, other.by_number),
+        )
 
     @property
     def mean(self) -> float | None:
         """Rounds or elements of a run on average; None where there is none."""
         return self.rounds / self.runs if self.runs else None
+
+    def reached(self, number: int) -> float | None:
+        """The share of the runs of a loop that come to a round, the first being 1; None where they were not counted."""
+        if not self.runs or (self.rounds and not self.by_number):
+            return None
+        start = length_bin(number)
+        return min(1.0, dict(self.by_number).get(start, 0) / _bin_width(start) / self.runs)
+
+
+_REPEAT_FIELDS = tuple(entry.name for entry in fields(RepeatProfile))
 
 
 @dataclass(frozen=True)
@@ -195,6 +219,7 @@ class Recording:
         self._ops: dict[str, OpProfile] = {}
         self._branches: dict[str, list[int]] = {}
         self._repeats: dict[str, list[int]] = {}
+        self._by_number: dict[str, Counter[int]] = {}
 
     def op(self, op_id: str, entry: OpProfile) -> None:
         """Count what an op cost, and what it gave."""
@@ -215,6 +240,7 @@ class Recording:
         """Count that a round of a loop began: the first of a run has the number 1."""
         if op_id is not None:
             self._add_repeat(op_id, 0, 1, number)
+            self._by_number.setdefault(op_id, Counter())[length_bin(number)] += 1
 
     def add(self, other: Profile | Recording) -> None:
         """Count all that ``other`` has."""
@@ -227,11 +253,16 @@ class Recording:
             counts[1] += branch.otherwise
         for op_id, repeat in found.repeats.items():
             self._add_repeat(op_id, repeat.runs, repeat.rounds, repeat.most)
+            if repeat.by_number:
+                self._by_number.setdefault(op_id, Counter()).update(dict(repeat.by_number))
 
     def profile(self, program: str) -> Profile:
         """Return the profile recorded so far."""
         branches = {op_id: BranchProfile(*counts) for op_id, counts in self._branches.items()}
-        repeats = {op_id: RepeatProfile(*counts) for op_id, counts in self._repeats.items()}
+        repeats = {
+            op_id: RepeatProfile(runs, rounds, most, tuple(sorted(self._by_number.get(op_id, {}).items())))
+            for op_id, (runs, rounds, most) in self._repeats.items()
+        }
         return Profile(program, dict(self._ops), branches, repeats)
 
     def _add_repeat(self, op_id: str, runs: int, rounds: int, most: int) -> None:
@@ -245,8 +276,17 @@ def length_bin(length: int) -> int:
     """The least length that is counted together with ``length``."""
     if length < _EXACT_LENGTHS:
         return length
-    shift = length.bit_length() - _EXACT_LENGTHS.bit_length() + 1
+    shift = _shift(length)
     return (length >> shift) << shift
+
+
+def _shift(length: int) -> int:
+    return max(0, length.bit_length() - _EXACT_LENGTHS.bit_length() + 1)
+
+
+def _bin_width(start: int) -> int:
+    """The number of lengths in a bin."""
+    return 1 << _shift(start)
 
 
 def length_bins(lengths: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -279,10 +319,8 @@ def _entries(data: Any, read: Callable[[Any], _Entry]) -> dict[str, _Entry]:
 
 
 def _op_profile(data: Any) -> OpProfile:
-    usage, seconds, longest, reasons, lengths, fallbacks = _fields(data, _OP_FIELDS, "an op")
-    bins = _counts(lengths, _count)
-    if any(length_bin(start) != start for start, _ in bins):
-        raise ValueError("lengths are not counted by bins")
+    usage, seconds, longest, reasons, lengths, fallbacks, context_tokens = _fields(data, _OP_FIELDS, "an op")
+    bins = _bins(lengths)
     found = OpProfile(
         Usage(*_totals(usage, Usage)),
         _seconds(seconds),
@@ -290,6 +328,7 @@ def _op_profile(data: Any) -> OpProfile:
         _counts(reasons, _text),
         bins,
         _fallbacks(fallbacks),
+        _count(context_tokens),
     )
     if length_bin(found.longest) != (bins[-1][0] if bins else 0):
         raise ValueError(f"no output is counted that is as long as the longest, of {found.longest} tokens")
@@ -312,9 +351,12 @@ def _branch_profile(data: Any) -> BranchProfile:
 
 
 def _repeat_profile(data: Any) -> RepeatProfile:
-    found = RepeatProfile(*_totals(data, RepeatProfile))
+    runs, rounds, most, by_number = _fields(data, _REPEAT_FIELDS, "counts")
+    found = RepeatProfile(_count(runs), _count(rounds), _count(most), _bins(by_number))
     if not found.most <= found.rounds <= found.runs * found.most:
         raise ValueError(f"{found.runs} runs of at most {found.most} rounds can't have {found.rounds}")
+    if found.by_number and sum(count for _, count in found.by_number) != found.rounds:
+        raise ValueError(f"the rounds by number are not {found.rounds}")
     return found
 
 
@@ -329,6 +371,13 @@ def _counts(data: Any, key_of: Callable[[Any], _Entry]) -> tuple[tuple[_Entry, i
     _check_ascending([key for key, _ in found])
     if not all(count for _, count in found):
         raise ValueError("what was counted is not in order, once each")
+    return found
+
+
+def _bins(data: Any) -> tuple[tuple[int, int], ...]:
+    found = _counts(data, _count)
+    if any(length_bin(start) != start for start, _ in found):
+        raise ValueError("lengths are not counted by bins")
     return found
 
 

@@ -66,16 +66,16 @@ def generate(
     start = time.perf_counter()
 
     def finish(generations: list[Any]) -> tuple[Any, ...]:
-        machine.record(op_id, generation_profile(generations, time.perf_counter() - start))
+        machine.record(op_id, generation_profile(requests, generations, time.perf_counter() - start))
         return made(semantics.generation_results(op, context, generations, constraints))
 
     def unwanted(generation: Any) -> None:
         """It was paid for all the same."""
-        machine.record(op_id, generation_profile([generation], time.perf_counter() - start))
+        machine.record(op_id, generation_profile(requests[:1], [generation], time.perf_counter() - start))
 
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
-    call.failed = partial(_record_failed, machine, op_id, start)
+    call.failed = partial(_record_failed, machine, op_id, requests[0], start)
     machine.kept.begun(frame, index, requests[0].prompt)
     machine.around.lookahead.asks(requests)
     for number, request in enumerate(_placed(frame, index, requests)):
@@ -98,17 +98,17 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
     start = time.perf_counter()
 
     def finish(scores: list[Any]) -> tuple[Any, ...]:
-        machine.record(op_id, score_profile(scores, time.perf_counter() - start))
+        machine.record(op_id, score_profile(requests, scores, time.perf_counter() - start))
         results = selection.results_of(op, context, requests, choices, scores)
         machine.report(op_id, op.name, 0, results[1], context)
         return results
 
     def unwanted(score: Any) -> None:
-        machine.record(op_id, score_profile([score], time.perf_counter() - start))
+        machine.record(op_id, score_profile(requests[:1], [score], time.perf_counter() - start))
 
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
-    call.failed = partial(_record_failed, machine, op_id, start)
+    call.failed = partial(_record_failed, machine, op_id, requests[0], start)
     machine.kept.begun(frame, index, requests[0].prompt)
     machine.around.lookahead.asks(requests)
     for number, request in enumerate(_placed(frame, index, requests)):
@@ -186,9 +186,11 @@ def call_host(frame: Frame, index: int, op: HostCallOp) -> None:
     frame.machine.wait_for_host(call, run)
 
 
-def _record_failed(machine: StageRun, op_id: str, start: float, error: BaseException) -> None:
+def _record_failed(
+    machine: StageRun, op_id: str, request: Request | ScoreRequest, start: float, error: BaseException
+) -> None:
     """Count what was computed for a request that failed."""
-    entry = failed_profile(error, time.perf_counter() - start)
+    entry = failed_profile(request, error, time.perf_counter() - start)
     if entry is not None:
         machine.record(op_id, entry)
 

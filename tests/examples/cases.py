@@ -1,6 +1,8 @@
 """The programs of examples/, each with a few inputs of its own data."""
 
 import json
+import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +41,31 @@ class Example:
 def rows_of(file: str, count: int = 3) -> list[dict[str, Any]]:
     """The first rows of a file in examples/data."""
     return [json.loads(line) for line in (DATA / file).read_text(encoding="utf-8").splitlines()[:count]]
+
+
+def similar_rows(file: str, count: int, seed: int) -> list[dict[str, Any]]:
+    """Return random rows of the kind of those in a file: each of their texts has sentences of theirs."""
+    rng, rows = random.Random(f"{file}/{seed}"), rows_of(file, 1000)
+    return [
+        {
+            key: _mixed([each[key] for each in rows], value, rng) if isinstance(value, str) else value
+            for key, value in rng.choice(rows).items()
+        }
+        for _ in range(count)
+    ]
+
+
+def _mixed(texts: Sequence[str], text: str, rng: random.Random) -> str:
+    """Return a text with as many sentences as ``text``; where it has one, half of one text and half of another."""
+    count = len(_sentences(text))
+    if count > 1:
+        return " ".join(rng.choices([each for other in texts for each in _sentences(other)], k=count))
+    begun, ended = (rng.choice(texts).split() for _ in range(2))
+    return " ".join((*begun[: len(begun) // 2], *ended[len(ended) // 2 :]))
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.?!])\s", text)
 
 
 EXAMPLES = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmc.ir.engine.protocol import Generation, Score
+from lmc.ir.engine.protocol import Generation, Request, SamplingParams, Score, ScoreRequest
 from lmc.ir.errors import EngineError, InputError
 from lmc.ir.profile import (
     BranchProfile,
@@ -39,11 +39,12 @@ def op_profiles(draw: st.DrawFn) -> OpProfile:
     lengths = draw(st.lists(st.integers(0, 5000), max_size=5))
     usage = Usage(draw(counts), draw(counts), sum(lengths), draw(counts))
     seconds, longest, bins = draw(st.floats(0, 1e6)), max(lengths, default=0), length_bins(lengths)
-    return OpProfile(usage, seconds, longest, draw(reasons), bins, draw(fallbacks))
+    return OpProfile(usage, seconds, longest, draw(reasons), bins, draw(fallbacks), draw(counts))
 
 
 def repeat_of(rounds: list[int]) -> RepeatProfile:
-    return RepeatProfile(len(rounds), sum(rounds), max(rounds, default=0))
+    by_number = length_bins(number for count in rounds for number in range(1, count + 1))
+    return RepeatProfile(len(rounds), sum(rounds), max(rounds, default=0), by_number)
 
 
 ids = st.text(max_size=4)
@@ -52,7 +53,7 @@ profiles = st.builds(
     ids,
     st.dictionaries(ids, op_profiles(), max_size=3),
     st.dictionaries(ids, st.builds(BranchProfile, counts, counts), max_size=3),
-    st.dictionaries(ids, st.lists(counts, max_size=5).map(repeat_of), max_size=3),
+    st.dictionaries(ids, st.lists(st.integers(0, 100), max_size=5).map(repeat_of), max_size=3),
 )
 
 
@@ -75,10 +76,11 @@ def test_merging_adds(first: Profile, second: Profile):
 
 
 def test_totals_of_an_op():
-    first = OpProfile(Usage(1, 2, 3, 4), 0.5, 7, (("eos", 1), ("stop", 1)), ((3, 1), (7, 1)))
-    second = OpProfile(Usage(10, 20, 30, 40), 0.25, 5, (("stop", 2),), ((3, 1), (5, 1)))
+    first = OpProfile(Usage(1, 2, 3, 4), 0.5, 7, (("eos", 1), ("stop", 1)), ((3, 1), (7, 1)), context_tokens=6)
+    second = OpProfile(Usage(10, 20, 30, 40), 0.25, 5, (("stop", 2),), ((3, 1), (5, 1)), context_tokens=60)
     reasons = (("eos", 1), ("stop", 3))
-    assert first + second == OpProfile(Usage(11, 22, 33, 44), 0.75, 7, reasons, ((3, 2), (5, 1), (7, 1)))
+    lengths = ((3, 2), (5, 1), (7, 1))
+    assert first + second == OpProfile(Usage(11, 22, 33, 44), 0.75, 7, reasons, lengths, context_tokens=66)
 
 
 def test_a_text_with_half_a_character_is_written_and_read():
@@ -128,7 +130,9 @@ def test_what_is_known_of_ways_and_rounds():
     profile = recording.profile("f")
     assert profile.branches == {"f/c": BranchProfile(3, 1)}
     assert profile.branches["f/c"].probability == 0.75
-    assert profile.repeats == {"f/l": RepeatProfile(2, 3, 2), "f/m": RepeatProfile(1, 4, 4)}
+    assert profile.repeats == {"f/l": RepeatProfile(2, 3, 2, ((1, 2), (2, 1))), "f/m": RepeatProfile(1, 4, 4)}
+    assert [profile.repeats["f/l"].reached(number) for number in (1, 2, 3)] == [1.0, 0.5, 0.0]
+    assert profile.repeats["f/m"].reached(1) is None
     assert profile.repeats["f/l"].mean == 1.5
     assert (BranchProfile().probability, RepeatProfile().mean) == (None, None)
 
@@ -148,9 +152,8 @@ def test_the_text_does_not_depend_on_the_order_of_ops():
 
 
 OP = OpProfile(Usage(1, 2, 36, 4), 0.5, 17, (("eos", 1),), ((3, 1), (16, 2)))
-GOOD: dict[str, Any] = json.loads(
-    Profile("p", {"a": OP}, {"c": BranchProfile(1, 2)}, {"l": RepeatProfile(2, 4, 3)}).to_json()
-)
+LOOP = RepeatProfile(2, 4, 3, ((1, 2), (2, 1), (3, 1)))
+GOOD: dict[str, Any] = json.loads(Profile("p", {"a": OP}, {"c": BranchProfile(1, 2)}, {"l": LOOP}).to_json())
 
 
 def op_with(**fields: Any) -> dict[str, Any]:
@@ -160,7 +163,7 @@ def op_with(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        ({"version": 1}, "profile version 1, this lmc reads 4"),
+        ({"version": 1}, "profile version 1, this lmc reads 5"),
         ({"version": "x" * 99}, "profile version 'x{39}, this"),
         ({"program": 1}, "not a profile: text is needed"),
         ({"more": 1}, "not a profile: a profile has exactly the fields version, program, ops, branches, repeats"),
@@ -185,12 +188,20 @@ def op_with(**fields: Any) -> dict[str, Any]:
         ({"branches": {"c": {"then": 1}}}, "not a profile: 'c': counts has exactly the fields then, otherwise"),
         ({"repeats": {"l": []}}, "not a profile: 'l': counts is an object"),
         (
-            {"repeats": {"l": {"runs": 2, "rounds": 7, "most": 3}}},
+            {"repeats": {"l": {"runs": 2, "rounds": 7, "most": 3, "by_number": []}}},
             "not a profile: 'l': 2 runs of at most 3 .* 7",
         ),
         (
-            {"repeats": {"l": {"runs": 2, "rounds": 2, "most": 3}}},
+            {"repeats": {"l": {"runs": 2, "rounds": 2, "most": 3, "by_number": []}}},
             "not a profile: 'l': 2 runs of at most 3 .* 2",
+        ),
+        (
+            {"repeats": {"l": {"runs": 2, "rounds": 4, "most": 3, "by_number": [[1, 2]]}}},
+            "not a profile: 'l': the rounds by number are not 4",
+        ),
+        (
+            {"repeats": {"l": {"runs": 2, "rounds": 4, "most": 3, "by_number": [[17, 4]]}}},
+            "not a profile: 'l': lengths are not counted by bins",
         ),
         (op_with(longest=18), "not a profile: 'a': no output is counted that is as long as the longest, of 18 tokens"),
         (op_with(longest=15), "not a profile: 'a': no output is counted that is as long as the longest, of 15 tokens"),
@@ -258,15 +269,19 @@ def test_a_profile_with_another_character_is_read_or_refused(place: int, letter:
         return
 
 
+ASKED = Request((1, 2, 3, 4), SamplingParams())
+
+
 def test_generations_are_counted_by_length():
     def generation(generated: int, *failed: Attempt) -> Generation:
         return Generation((), "", "stop", prompt_tokens=5, cached_tokens=2, generated_tokens=generated, failed=failed)
 
-    found = generation_profile([generation(3), generation(40), generation(3)], 0.5)
-    assert found == OpProfile(Usage(15, 6, 46, 3), 0.5, 40, (("stop", 3),), ((3, 2), (40, 1)))
+    found = generation_profile([ASKED] * 3, [generation(3), generation(40), generation(3)], 0.5)
+    assert found == OpProfile(Usage(15, 6, 46, 3), 0.5, 40, (("stop", 3),), ((3, 2), (40, 1)), context_tokens=12)
     failed = Attempt(Usage(5, 0, 9, 1)), Attempt(Usage(calls=1), is_whole=False)
-    found = generation_profile([generation(3, *failed)], 0.5)
-    assert found == OpProfile(Usage(10, 2, 12, 3), 0.5, 9, (("failed", 1), ("stop", 1)), ((3, 1), (9, 1)))
+    found = generation_profile([ASKED], [generation(3, *failed)], 0.5)
+    both = (("failed", 1), ("stop", 1))
+    assert found == OpProfile(Usage(10, 2, 12, 3), 0.5, 9, both, ((3, 1), (9, 1)), context_tokens=8)
 
 
 def test_the_parts_of_fallbacks_are_told_apart():
@@ -275,13 +290,15 @@ def test_the_parts_of_fallbacks_are_told_apart():
     generation = Generation((), "", "eos", prompt_tokens=9, generated_tokens=2, fallback="two", failed=failed)
     score = Score(((0.0,),), prompt_tokens=3, fallback="two", failed=(Attempt(Usage(4, calls=1), fallback="two"),))
     one, two = FallbackProfile(Usage(7, calls=1)), FallbackProfile(Usage(9, 0, 2, 1), 1)
-    generated, scored = generation_profile([generation], 0.5), score_profile([score], 0.5)
+    generated = generation_profile([ASKED], [generation], 0.5)
+    scored = score_profile([ScoreRequest((1, 2, 3, 4), ((5,),))], [score], 0.5)
     assert (generated.fallbacks, generated.usage) == ((("one", one), ("two", two)), Usage(21, 0, 2, 3))
     assert (scored.fallbacks, scored.usage) == ((("two", FallbackProfile(Usage(7, calls=2), 1)),), Usage(7, calls=2))
     error = EngineError("no")
     error.usage, error.attempts = Usage(5, calls=1), failed[1:]
-    told = failed_profile(error, 0.5)
+    told = failed_profile(ASKED, error, 0.5)
     assert told is not None
+    assert (generated.context_tokens, scored.context_tokens, told.context_tokens) == (12, 8, 4)
     assert told.fallbacks == (("one", one),)
     whole = Profile("p", {"a": generated, "b": scored, "c": told}).fallbacks
     assert whole == {"one": one + one, "two": FallbackProfile(Usage(16, 0, 2, 3), 2)}

@@ -20,7 +20,7 @@ from lmc.cost.hints import HintFinder
 from lmc.cost.prices import Price, PriceBook, Unpriced
 from lmc.cost.ranges import CostRange
 from lmc.cost.texts import CountingTokenizer, counting
-from lmc.cost.walk import RowRequests, WalkFacts, walk_row
+from lmc.cost.walk import RowRequests, WalkFacts, pins_prefixes, walk_row
 from lmc.driver.batch.lines import is_plain_file
 from lmc.driver.batch.rows import ArgumentReader, Signature
 from lmc.driver.commands.cli_options import GivenOptions, runner_for
@@ -86,8 +86,8 @@ __all__ = [
 ]
 
 _UNLIMITED = 1 << 62
-_PLANNING = frozenset({"hoist-prefixes", "start-reads-early", "plan-fork-join", "kv-liveness"})
-"""Passes that decide when requests are sent and what stays in a cache, and change no request."""
+_PLANNING = frozenset({"start-reads-early", "plan-fork-join", "kv-liveness"})
+"""Passes that decide when requests are sent and how long a cache keeps them, and change no figure of a request."""
 _MESSAGE = 500
 _PROGRAM_KEYS = ("program", "input", "model", "profile")
 _ENTRY_KEYS = (*_PROGRAM_KEYS, *LIMIT_KEYS, COUNT_PRICES)
@@ -346,7 +346,7 @@ class _Variant:
     @cached_property
     def key(self) -> Hashable:
         """A value that is equal for modules with the same requests."""
-        return requests_key(self.module)
+        return requests_key(self.module, prefixes=pins_prefixes(self.compiled.target.capabilities))
 
 
 _PlacedRow = tuple[_Variant, Mapping[str, Any]]
@@ -498,6 +498,7 @@ class _Estimation:
             profile=self.options.pipeline.profile,
             lengths=lengths,
             schema_bytes=schema_bytes,
+            is_batch=sum(each is variant for each, _ in self.placed) > 1,
         )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from lmc.cache.simulation.simulator import simulate
 from lmc.cache.trace import TraceRequest
 from lmc.cost.ranges import CostRange
 from lmc.cost.texts import PromptSpan, Texts
-from lmc.cost.walk import EstimatedRequest, RowRequests
+from lmc.cost.walk import ComputedPrefix, EstimatedRequest, RowRequests
 from lmc.ir.engine.target import Target
 from lmc.ir.tokens.tokens import common_length
 
@@ -61,12 +62,9 @@ def predict_local(
     """
     simulated = first[:MOST_ROWS]
     share = count / max(len(simulated), 1)
-    found = [
-        _simulated(_Scenario(texts, tokens, runs).requests(simulated), target, cost)
-        for tokens, runs in (
-            (lambda size: size.least, lambda runs: runs.least),
-            (lambda size: size.expected, lambda runs: runs.expected),
-        )
+    scenarios = [
+        _Scenario(texts, lambda size: size.least, lambda runs: runs.least),
+        _Scenario(texts, lambda size: size.expected, lambda runs: runs.expected),
     ]
     is_bounded = all(
         request.runs.most is not None and request.tokens.most is not None
@@ -74,13 +72,17 @@ def predict_local(
         for request in row.requests
     )
     if is_bounded:
-        most = _Scenario(texts, lambda size: size.most or 0, lambda runs: runs.most or 0.0)
-        found.append(_simulated(most.requests(simulated), target, cost))
-    expected = found[1][0]
-    pages = expected.timeline.pages_in_use
+        scenarios.append(_Scenario(texts, lambda size: size.most or 0, lambda runs: runs.most or 0.0))
+    runs: list[_Run] = []
+    for scenario in scenarios:
+        requests = scenario.requests(simulated)
+        known = next((run for run in runs if _are_same(run.requests, requests)), None)
+        runs.append(known or _simulated(requests, scenario.prefixes, target, cost))
+    expected = runs[1]
+    pages = expected.report.timeline.pages_in_use
     return LocalPrediction(
-        seconds=_range([report.predicted_seconds * share for report, _ in found]),
-        critical_path=_range([path for _, path in found]),
+        seconds=_range([run.report.predicted_seconds * share for run in runs]),
+        critical_path=_range([run.critical_path for run in runs]),
         kv_peak=int(pages.max()) if pages.size else 0,
         hit_rate=expected.hit_rate,
         rows=len(simulated),
@@ -94,8 +96,30 @@ def _range(values: Sequence[float]) -> CostRange[float]:
     return CostRange(least, expected, max(expected, *most) if most else None)
 
 
-def _simulated(requests: list[TraceRequest], target: Target, cost: CostModel) -> tuple[Report, float]:
-    """Serve requests as an engine of the target would; with the seconds of the critical path."""
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """A simulated run of ``requests``; ``hit_rate`` is that of calls alone, without the prefixes computed ahead."""
+
+    requests: Sequence[TraceRequest]
+    report: Report
+    critical_path: float
+    hit_rate: float
+
+
+def _are_same(one: Sequence[TraceRequest], other: Sequence[TraceRequest]) -> bool:
+    """Return True if two scenarios make the same requests, with the same lengths."""
+    return len(one) == len(other) and all(
+        (left.id, left.after) == (right.id, right.after)
+        and np.array_equal(left.tokens, right.tokens)
+        and np.array_equal(left.generated, right.generated)
+        for left, right in zip(one, other, strict=True)
+    )
+
+
+def _simulated(
+    requests: Sequence[TraceRequest], prefixes: Container[str | int], target: Target, cost: CostModel
+) -> _Run:
+    """Serve requests as an engine of the target would. Those of ``prefixes`` compute one ahead."""
     prefill = target.prefill_tokens or PREFILL_TOKENS
     longest = max((request.cached_length for request in requests), default=1)
     pool = max(target.kv_tokens or POOL_TOKENS, longest)
@@ -105,7 +129,14 @@ def _simulated(requests: list[TraceRequest], target: Target, cost: CostModel) ->
     report = simulate(
         requests, policy="lmc", kv_tokens=pool, batch=BATCH, prefill_tokens=prefill, layout=layout, cost=cost
     )
-    return report, _critical_path(requests, report, cost, prefill)
+    calls = [
+        (each.tokens.size, served.cached)
+        for each, served in zip(requests, report.served, strict=True)
+        if each.id not in prefixes
+    ]
+    prompt, cached = (sum(column) for column in zip(*calls, strict=True)) if calls else (0, 0)
+    path = _critical_path(requests, report, cost, prefill)
+    return _Run(requests, report, path, cached / prompt if prompt else 0.0)
 
 
 def _critical_path(requests: Sequence[TraceRequest], report: Report, cost: CostModel, prefill: int) -> float:
@@ -140,14 +171,19 @@ class _Expanded:
 
 @dataclass
 class _Scenario:
-    """Requests with one length of each unknown part: of ``tokens``, made as often as ``runs`` says."""
+    """Requests with one length of each unknown part: of ``tokens``, made as often as ``runs`` says.
+
+    ``prefixes`` are the ids of those that compute a prefix ahead, and generate nothing.
+    """
 
     texts: Texts
     tokens: Callable[[PromptSpan | CostRange[int]], int]
     runs: Callable[[CostRange[float]], float]
+    prefixes: set[str | int] = field(default_factory=set[str | int])
     _next: int = _FIRST_TOKEN
     _parts: dict[int, Tokens] = field(default_factory=dict[int, Tokens])
     _left: dict[str, float] = field(default_factory=dict[str, float])
+    _shared: dict[tuple[int, ...], tuple[str, ...]] = field(default_factory=dict[tuple[int, ...], tuple[str, ...]])
     _last: _Expanded = field(default_factory=lambda: _Expanded((), _NO_TOKENS, np.zeros(1, np.int64)))
 
     def requests(self, rows: Sequence[RowRequests]) -> list[TraceRequest]:
@@ -156,41 +192,67 @@ class _Scenario:
 
     def _of_row(self, instance: int, row: RowRequests) -> list[TraceRequest]:
         made: list[TraceRequest] = []
-        stands: list[tuple[str, ...]] = []
+        ends: dict[int, tuple[str, ...]] = {}
+        waiting = deque(enumerate(row.prefixes, 1))
         for number, request in enumerate(row.requests):
-            after = tuple(dict.fromkeys(each for before in request.after for each in stands[before]))
-            last = after
-            for copy in range(self._count(request)):
+            while waiting and waiting[0][1].place <= number:
+                place, prefix = waiting.popleft()
+                ends[-place] = self._prefix(prefix, place, instance, _ends(prefix.after, ends), made)
+            last = _ends(request.after, ends)
+            for copy in range(self._count(request.op_id, request.runs)):
                 name = f"{instance}/{number}/{copy}"
                 made.append(self._made(request, name, instance, last))
                 last = (name,)
-            stands.append(last)
+            ends[number] = last
         return made
 
-    def _count(self, request: EstimatedRequest) -> int:
+    def _prefix(
+        self, prefix: ComputedPrefix, place: int, instance: int, after: tuple[str, ...], made: list[TraceRequest]
+    ) -> tuple[str, ...]:
+        """Add the request of a prefix to those ``made``, once in a batch where rows share it; give what ends it."""
+        if prefix.is_shared and prefix.prompt in self._shared:
+            return self._shared[prefix.prompt]
+        for copy in range(self._count(f"prefix {place}", prefix.runs)):
+            name = f"{instance}/prefix {place}/{copy}"
+            made.append(self._computing(prefix.prompt, name, instance, after))
+            self.prefixes.add(name)
+            after = (name,)
+        if prefix.is_shared:
+            self._shared[prefix.prompt] = after
+        return after
+
+    def _count(self, key: str, runs: CostRange[float]) -> int:
         """Return how often a request is made here; what is left of a fraction counts for the next row."""
-        runs = self._left.get(request.op_id, 0.0) + self.runs(request.runs)
-        count = math.floor(runs + 1e-9)
-        self._left[request.op_id] = runs - count
+        found = self._left.get(key, 0.0) + self.runs(runs)
+        count = math.floor(found + 1e-9)
+        self._left[key] = found - count
         return count
 
     def _made(self, request: EstimatedRequest, name: str, instance: int, after: tuple[str, ...]) -> TraceRequest:
-        tokens = self._expanded(request.prompt)
         size = self.tokens(request.output)
         answer = np.concatenate(
             [_NO_TOKENS, *(self._part(each) if each < 0 else np.array([each], np.int32) for each in request.answer)]
         )[:size]
         generated = np.concatenate([answer, self._new(size - answer.size)])
-        known = next((at for at, token in enumerate(request.prompt) if token < 0), len(request.prompt))
+        return replace(
+            self._computing(request.prompt, name, instance, after),
+            generated=generated,
+            expected=request.output.expected,
+        )
+
+    def _computing(self, prompt: tuple[int, ...], name: str, instance: int, after: tuple[str, ...]) -> TraceRequest:
+        """Return a request that computes a prompt and generates nothing."""
+        tokens = self._expanded(prompt)
+        known = next((at for at, token in enumerate(prompt) if token < 0), len(prompt))
         return TraceRequest(
             id=name,
             tokens=tokens if tokens.size else self._new(1),
-            generated=generated,
+            generated=_NO_TOKENS,
             after=after,
             arrival=0.0,
             instance=instance,
             known=min(known, max(tokens.size, 1)),
-            expected=request.output.expected,
+            expected=0,
             priority=0,
             location=None,
         )
@@ -223,3 +285,8 @@ class _Scenario:
     def _new(self, count: int) -> Tokens:
         self._next += count
         return np.arange(self._next - count, self._next, dtype=np.int64).astype(np.int32)
+
+
+def _ends(after: Sequence[int], ends: Mapping[int, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the requests of a trace that end what a request waits for."""
+    return tuple(dict.fromkeys(each for before in after for each in ends[before]))

@@ -198,8 +198,8 @@ class EagerSession:
         )
         asked = enumerate(timed(requests, self.timeout))
         handles = (self.engine.submit(request, self._watch(op, index, context)) for index, request in asked)
-        generations = self._wait(op.id, handles, generation_profile)
-        self._record(op.id, generation_profile(generations, time.perf_counter() - start))
+        generations = self._wait(op.id, requests, handles, generation_profile)
+        self._record(op.id, generation_profile(requests, generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations, constraints)
 
     def run_conversion(self, conversion: Conversion, text: Any, op_id: str) -> Any:
@@ -217,8 +217,8 @@ class EagerSession:
             op, context, choices, op_id=op.id, instance=self.instance, info=self.engine.info
         )
         handles = (self.engine.score(request) for request in timed(requests, self.timeout))
-        scores = self._wait(op.id, handles, score_profile)
-        self._record(op.id, score_profile(scores, time.perf_counter() - start))
+        scores = self._wait(op.id, requests, handles, score_profile)
+        self._record(op.id, score_profile(requests, scores, time.perf_counter() - start))
         results = selection.results_of(op, context, requests, choices, scores)
         if self.on_text is not None:
             self.on_text(op.id, op.name, 0, results[1], context)
@@ -260,7 +260,11 @@ class EagerSession:
         return report
 
     def _wait(
-        self, op_id: str, handles: Iterator[Handle[Any]], cost: Callable[[Sequence[Any], float], OpProfile]
+        self,
+        op_id: str,
+        requests: Sequence[Any],
+        handles: Iterator[Handle[Any]],
+        cost: Callable[[Sequence[Any], Sequence[Any], float], OpProfile],
     ) -> list[Any]:
         """All answers. Where a request fails, those of the others are counted that are there, at their ``cost``."""
         start = time.perf_counter()
@@ -273,10 +277,14 @@ class EagerSession:
             return [handle.future.result() for handle in submitted]
         except BaseException:
             seconds = time.perf_counter() - start
-            for future in (handle.future for handle in submitted):
+            for request, future in zip(requests, (handle.future for handle in submitted), strict=False):
                 if future.done() and not future.cancelled():
                     error = future.exception()
-                    entry = cost([future.result()], seconds) if error is None else failed_profile(error, seconds)
+                    entry = (
+                        cost([request], [future.result()], seconds)
+                        if error is None
+                        else failed_profile(request, error, seconds)
+                    )
                     if entry is not None:
                         self._record(op_id, entry)
             for handle in submitted:

@@ -14,7 +14,7 @@ from lmc.ir.core import Block, Op, Value
 from lmc.ir.dialects.core_ops import BreakOp, HostCallOp, ReturnOp, SamplingOp, SelectOp, UnreachableOp
 from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
-from lmc.ir.engine.protocol import Engine, Generation, Score
+from lmc.ir.engine.protocol import Engine, Generation, Request, Score, ScoreRequest
 from lmc.ir.errors import InputError, LmcError, PlanMismatchError, RequestCancelledError, located
 from lmc.ir.module import Module
 from lmc.ir.profile import FallbackProfile, OpProfile, Profile, Recording, length_bins
@@ -120,8 +120,8 @@ def outcome(terminator: Op, environment: Mapping[Value, Any], profile: Profile) 
     raise TypeError(f"{terminator.NAME} ends no program")
 
 
-def generation_profile(generations: Sequence[Generation], seconds: float) -> OpProfile:
-    """Return what one ``lm.gen`` or ``lm.sample`` cost."""
+def generation_profile(requests: Sequence[Request], generations: Sequence[Generation], seconds: float) -> OpProfile:
+    """Return what one ``lm.gen`` or ``lm.sample`` cost. ``requests`` are those that ``generations`` answer."""
     outputs = [(generation.finish_reason, generation.generated_tokens) for generation in generations]
     failed = [attempt.usage.generated_tokens for generation in generations for attempt in generation.failed]
     outputs += [("failed", count) for count in failed if count]
@@ -129,19 +129,20 @@ def generation_profile(generations: Sequence[Generation], seconds: float) -> OpP
     usage = sum((generation.usage for generation in generations), Usage())
     longest = max(count for _, count in outputs)
     lengths = length_bins(count for _, count in outputs)
-    return OpProfile(usage, seconds, longest, tuple(sorted(reasons.items())), lengths, _fallbacks(generations))
+    fallbacks, sent = _fallbacks(generations), _all_sent(requests, generations)
+    return OpProfile(usage, seconds, longest, tuple(sorted(reasons.items())), lengths, fallbacks, sent)
 
 
-def score_profile(scores: Sequence[Score], seconds: float) -> OpProfile:
-    """Return what one ``lm.select`` cost."""
+def score_profile(requests: Sequence[ScoreRequest], scores: Sequence[Score], seconds: float) -> OpProfile:
+    """Return what one ``lm.select`` cost. ``requests`` are those that ``scores`` answer."""
     usage = sum((score.usage for score in scores), Usage())
     generated = usage.generated_tokens  # by attempts that failed: some servers count one for each text that they score
     reasons, lengths = ((("failed", 1),), length_bins([generated])) if generated else ((), ())
-    return OpProfile(usage, seconds, generated, reasons, lengths, _fallbacks(scores))
+    return OpProfile(usage, seconds, generated, reasons, lengths, _fallbacks(scores), _all_sent(requests, scores))
 
 
-def failed_profile(error: BaseException | None, seconds: float) -> OpProfile | None:
-    """Return what one request cost that failed with ``error``; None where nothing is known, or it was cancelled.
+def failed_profile(request: Request | ScoreRequest, error: BaseException | None, seconds: float) -> OpProfile | None:
+    """Return what one ``request`` cost that failed with ``error``; None: nothing is known, or it was cancelled.
 
     An output that failed has a length as any other, and "failed" as its finish reason.
     """
@@ -149,11 +150,21 @@ def failed_profile(error: BaseException | None, seconds: float) -> OpProfile | N
     if usage is None:
         return None
     assert isinstance(error, LmcError)
-    fallbacks = _parts_of_fallbacks(error.attempts, ())
+    fallbacks, sent = _parts_of_fallbacks(error.attempts, ()), _sent(request, error.attempts or (Attempt(usage),))
     if not usage.generated_tokens:
-        return OpProfile(usage, seconds, fallbacks=fallbacks)
+        return OpProfile(usage, seconds, fallbacks=fallbacks, context_tokens=sent)
     length = usage.generated_tokens
-    return OpProfile(usage, seconds, length, (("failed", 1),), length_bins([length]), fallbacks)
+    return OpProfile(usage, seconds, length, (("failed", 1),), length_bins([length]), fallbacks, sent)
+
+
+def _sent(request: Request | ScoreRequest, attempts: Sequence[Attempt]) -> int:
+    """Return the tokens of the contexts of all attempts whose prompts were counted, as the program counts them."""
+    return len(request.prompt) * sum(attempt.usage.prompt_tokens > 0 for attempt in attempts)
+
+
+def _all_sent(requests: Sequence[Request | ScoreRequest], results: Sequence[Generation | Score]) -> int:
+    pairs = zip(requests, results, strict=True)
+    return sum(_sent(request, result.attempts) for request, result in pairs)
 
 
 def _fallbacks(results: Sequence[Generation | Score]) -> tuple[tuple[str, FallbackProfile], ...]:
@@ -270,7 +281,7 @@ class _Machine:
             constraints=constraints,
         )
         generations = [self.engine.submit(request).future.result() for request in requests]
-        self.recording.op(op_id, generation_profile(generations, time.perf_counter() - start))
+        self.recording.op(op_id, generation_profile(requests, generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations, constraints)
 
     def _select(self, op: SelectOp) -> tuple[Any, ...]:
@@ -285,7 +296,7 @@ class _Machine:
             op, context, choices, op_id=op_id, instance=self.instance, info=self.engine.info
         )
         scores = [self.engine.score(request).future.result() for request in requests]
-        self.recording.op(op_id, score_profile(scores, time.perf_counter() - start))
+        self.recording.op(op_id, score_profile(requests, scores, time.perf_counter() - start))
         return selection.results_of(op, context, requests, choices, scores)
 
     def _call_host(self, op: HostCallOp) -> tuple[Any, ...]:
