@@ -41,7 +41,7 @@ from lmc import driver
 from lmc.driver.commands import calibrate, cost
 from lmc.driver.errors import LmcError
 from tests.examples.cases import EXAMPLES, MANY_ROWS, Example, similar_rows
-from tests.examples.measured import errors, estimated, outside, run_rows
+from tests.examples.measured import Measured, errors, estimated, outside, run_rows
 from tests.runtime.remote.hosted_runs import hosted, target
 from tests.runtime.remote.providers.replies import obedient
 from tests.runtime.remote.simulator import Simulator
@@ -57,6 +57,10 @@ AT_PROVIDERS = tuple(name for name in MANY_ROWS if name != "tree_of_thought")
 FITTING = tuple(name for name in SHAPES if name != "multi_turn_chat_short")
 """The programs with prompts that fit the built-in model, whose context has 4,096 tokens."""
 ROWS = 50
+MORE_ROWS = {"debate": 200}
+"""Answers decide how many calls it makes: with few rows their mean is that of a few throws of dice."""
+POOL = 100_000
+"""Tokens for all rows: what a smaller pool evicts is not estimated."""
 Errors = dict[str, float]
 
 
@@ -71,16 +75,21 @@ class FailedBatchError(SystemExit):
 def places(api: str) -> Generator[driver.Options]:
     """Give the options of a target: the built-in model, or a provider that is simulated while the block runs."""
     if api == "builtin":
-        yield driver.Options("builtin", kv_tokens=8_000, deterministic=True)
+        yield driver.Options("builtin", kv_tokens=POOL, deterministic=True)
         return
     with hosted(), Simulator(reply=obedient) as simulator:
         yield driver.Options(target(simulator.url, api, continuation="turns"))
 
 
-def example_rows(name: str) -> tuple[list[Any], list[Any]]:
-    """Return rows for a profile, and others."""
-    other, rows = (similar_rows(MANY_ROWS[name], ROWS, seed) for seed in range(2))
-    return other, rows
+def example_rows(name: str, options: driver.Options) -> tuple[list[Any], list[Any]]:
+    """Return rows for a profile, and others, which come to their ends: estimates are those of such rows."""
+    rows = _that_end(name, options, similar_rows(MANY_ROWS[name], 2 * MORE_ROWS.get(name, ROWS)))
+    return rows[1::2], rows[::2]
+
+
+def _that_end(name: str, options: driver.Options, rows: list[Any]) -> list[Any]:
+    results = driver.Runner(EXAMPLES[name].program, options).batch([((), row) for row in rows])
+    return [row for row, result in zip(rows, results, strict=True) if result.error is None]
 
 
 def program_rows(name: str, instances: int) -> tuple[list[Any], list[Any]]:
@@ -102,10 +111,15 @@ def measure_tokens(
     except LmcError as error:
         print(f"{model} does not take {name}: {error.cause}", flush=True)
         return None
-    profiled = run_rows(workload.program, options, other)
-    if model in ("builtin", "words"):
-        driver.flush_cache(options)
-    measured = run_rows(workload.program, options, workload.rows)
+    if not workload.rows:
+        print(f"{model} fails every row of {name}", flush=True)
+        return None
+    runs: list[Measured] = []
+    for rows in (other, workload.rows):
+        if model in ("builtin", "words"):
+            driver.flush_cache(options)
+        runs.append(run_rows(workload.program, options, rows))
+    profiled, measured = runs
     for run in (profiled, measured):
         if run.error is not None:
             raise FailedBatchError(model, name, run.error)
@@ -158,7 +172,7 @@ def tokens(instances: int) -> str:
     for api in ("builtin", "chat", "messages"):
         with places(api) as options:
             for name in MANY_ROWS if api == "builtin" else AT_PROVIDERS:
-                other, rows = example_rows(name)
+                other, rows = example_rows(name, options)
                 workload = Example(EXAMPLES[name].program, rows)
                 add(api, name, len(rows), measure_tokens(api, name, workload, options, other))
     options = driver.Options(f"local:{os.path.relpath(make_small_model(FOLDER / 'small'))}", dtype="float32")

@@ -43,16 +43,19 @@ def rows_of(file: str, count: int = 3) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / file).read_text(encoding="utf-8").splitlines()[:count]]
 
 
-def similar_rows(file: str, count: int, seed: int) -> list[dict[str, Any]]:
-    """Return random rows of the kind of those in a file: each of their texts has sentences of theirs."""
-    rng, rows = random.Random(f"{file}/{seed}"), rows_of(file, 1000)
-    return [
-        {
+def similar_rows(file: str, count: int) -> list[dict[str, Any]]:
+    """Return up to ``count`` random rows of the kind of those in a file: their texts have sentences of those."""
+    rng, rows = random.Random(file), rows_of(file, 1000)
+    found: dict[str, dict[str, Any]] = {}
+    for _ in range(10 * count):
+        row = {
             key: _mixed([each[key] for each in rows], value, rng) if isinstance(value, str) else value
             for key, value in rng.choice(rows).items()
         }
-        for _ in range(count)
-    ]
+        found.setdefault(json.dumps(row), row)
+        if len(found) == count:
+            break
+    return [*found.values()]
 
 
 def _mixed(texts: Sequence[str], text: str, rng: random.Random) -> str:

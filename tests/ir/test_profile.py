@@ -223,7 +223,7 @@ def test_what_is_no_profile_is_refused(change: dict[str, Any], cause: str):
     assert caught.value.remedy is not None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "1", "{}", "[" * 100_000, '{"version": 4}', "1" * 5000])
+@pytest.mark.parametrize("text", ["", "[]", "1", "{}", "[" * 100_000, '{"version": 5}', "1" * 5000])
 def test_texts_that_are_no_profile_are_refused(text: str):
     with pytest.raises(InputError, match="not a profile"):
         Profile.from_json(text)

@@ -1,7 +1,9 @@
 """Chat templates of unknown origin: what they may do is what jinja does, and what is too much ends early."""
 
+import gc
 import itertools
 import time
+from contextlib import nullcontext
 
 import jinja2.sandbox
 import pytest
@@ -230,6 +232,22 @@ def test_the_budget_is_that_of_one_rendering():
 
 def render_often(template: jinja2.Template) -> None:
     for _ in range(50):
+        template.render()
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_a_garbage_collection_takes_none_of_the_time(monkeypatch: pytest.MonkeyPatch, collects: bool):
+    hours = itertools.count(0.0, 3600.0)
+
+    def clock() -> float:
+        if collects:
+            gc.collect()
+        return next(hours)
+
+    for name in ("monotonic", "thread_time"):
+        monkeypatch.setattr(time, name, clock)
+    template = TemplateEnvironment().from_string("{% for i in range(3) %}{{ [i, [i]] | tojson }}{% endfor %}")
+    with budget_for(), nullcontext() if collects else pytest.raises(TemplateLimitError, match="too long"):
         template.render()
 
 

@@ -9,6 +9,7 @@ containers. The budget grows with the messages.
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import re
 import time
@@ -57,16 +58,18 @@ class _Budget:
     """The steps left to one rendering, and the seconds left to it.
 
     Seconds are those in which its thread runs: a machine that is busy with other things refuses no template. Their
-    clock is slow to read, so it is asked only when as much time has passed.
+    clock is slow to read, so it is asked only when as much time has passed. A full garbage collection runs in any
+    thread, and takes long in a process with many objects, so the seconds begin anew after one.
     """
 
-    __slots__ = ("_end", "_look", "left")
+    __slots__ = ("_collections", "_end", "_look", "_seconds", "left")
 
     def __init__(self, left: int) -> None:
         self.left = left
-        seconds = left / STEPS_PER_SECOND
-        self._look = time.monotonic() + seconds
-        self._end = time.thread_time() + seconds
+        self._seconds = left / STEPS_PER_SECOND
+        self._collections = _full_collections()
+        self._look = time.monotonic() + self._seconds
+        self._end = time.thread_time() + self._seconds
 
     def charge(self, steps: int) -> None:
         self.left -= steps
@@ -76,7 +79,11 @@ class _Budget:
         if now > self._look:
             rest = self._end - time.thread_time()
             if rest < 0:
-                raise TemplateLimitError("it takes too long for these messages")
+                before, self._collections = self._collections, _full_collections()
+                if self._collections == before:
+                    raise TemplateLimitError("it takes too long for these messages")
+                self._end += self._seconds - rest
+                rest = self._seconds
             self._look = now + rest
 
     def charge_text(self, length: int) -> None:
@@ -97,6 +104,10 @@ class _Budget:
                 waiting += part
             elif isinstance(part, jinja2.utils.Namespace):
                 waiting.append(object.__getattribute__(part, "_Namespace__attrs"))
+
+
+def _full_collections() -> int:
+    return gc.get_stats()[-1]["collections"]
 
 
 _BUDGET: ContextVar[_Budget] = ContextVar("lmc_template_budget")
