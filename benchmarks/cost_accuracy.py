@@ -56,8 +56,8 @@ AT_PROVIDERS = tuple(name for name in MANY_ROWS if name != "tree_of_thought")
 """The examples at providers: an answer of the other one is cut, since as JSON it is longer than its ``max_tokens``."""
 FITTING = tuple(name for name in SHAPES if name != "multi_turn_chat_short")
 """The programs with prompts that fit the built-in model, whose context has 4,096 tokens."""
-ROWS = 50
-MORE_ROWS = {"debate": 200}
+ROWS = 40
+MORE_ROWS = {"debate": 100}
 """Answers decide how many calls it makes: with few rows their mean is that of a few throws of dice."""
 POOL = 100_000
 """Tokens for all rows: what a smaller pool evicts is not estimated."""
