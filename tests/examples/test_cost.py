@@ -18,6 +18,7 @@ from lmc.cost.estimate import estimate_rows
 from lmc.cost.prices import PriceBook
 from lmc.cost.texts import counting
 from lmc.cost.walk import WalkFacts, walk_row
+from lmc.driver import flush_cache
 from lmc.driver.commands.cost import estimate_rows_of
 from lmc.driver.options import Options
 from lmc.driver.runner import Runner
@@ -26,7 +27,7 @@ from lmc.driver.targets.service import service
 from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.errors import InputError
 from lmc.ir.semantics.interpreter import interpret
-from tests.examples.cases import EXAMPLES, MANY_ROWS, Example, rows_of
+from tests.examples.cases import EXAMPLES, MANY_ROWS, Example, similar_rows
 from tests.examples.measured import errors, estimated, outside, run_rows
 from tests.recording_toy import RecordingToy
 from tests.runtime.remote.hosted_runs import hosted, target
@@ -42,8 +43,15 @@ TARGETS = {"toy": Options("toy"), "builtin": Options("builtin", kv_tokens=8_000,
 
 LONG = Example(judge.judge, [{"essay": " ".join([row["essay"]] * 60)} for row in EXAMPLES["judge"].rows])
 """Prompts that providers keep in their caches."""
-OTHER_ROWS = ("character", "debate", "extract", "judge", "labels", "multi_chain", "multiple_choice")
-"""Examples whose rows are enough for a profile of other ones."""
+OTHER_ROWS = {
+    "toy": (
+        ("extract", "judge", "labels"),
+        ("character", "extract", "judge", "labels", "multi_chain", "multiple_choice"),
+    ),
+    "builtin": (("multiple_choice",), ("character", "judge", "labels", "multi_chain")),
+    "chat": (("judge",), ("character", "labels", "multi_chain")),
+}
+"""Examples whose rows are enough for a profile of other ones, on each target: a few, and more with full counts."""
 ON_SERVERS = {"toy": ("debate", "judge", "map_reduce", "react"), "builtin": ("extract", "judge", "multiple_choice")}
 ON_PROVIDERS = {
     "chat": ("debate", "labels", "react"),
@@ -128,17 +136,26 @@ def test_the_cost_of_an_example_at_a_provider_lies_in_its_range(name: str, api: 
             assert (measured.figures["cache_written"] > 0) == (api == "responses")
 
 
-@pytest.mark.parametrize("name", OTHER_ROWS if FULL else ("extract", "judge", "labels"))
-def test_figures_are_within_a_tenth_with_a_profile_of_other_rows(name: str) -> None:
-    """Rows that differ enough, in number, to have the same means; others would be a test of the rows."""
-    example, options = EXAMPLES[name], TARGETS["toy"]
-    rows = rows_of(MANY_ROWS[name], 20)
-    other, rows = rows[1::2], rows[::2]
-    profile = run_rows(example.program, options, other).profile
-    measured = run_rows(example.program, options, rows)
-    with_profile = errors(estimated(example.program, options, rows, profile), measured)
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [(name, place) for place, (few, all_of) in OTHER_ROWS.items() for name in (all_of if FULL else few)],
+)
+def test_figures_are_within_a_tenth_with_a_profile_of_other_rows(name: str, place: str) -> None:
+    """Enough random rows to have the same means; fewer would be a test of the rows."""
+    program, rows = EXAMPLES[name].program, similar_rows(MANY_ROWS[name], 40)
+    with ExitStack() as stack:
+        if place in TARGETS:
+            options = replace(TARGETS[place], kv_tokens=None)
+        else:
+            stack.enter_context(hosted())
+            simulator = stack.enter_context(Simulator(reply=obedient))
+            options = Options(target(simulator.url, place, continuation="turns"))
+        profile = run_rows(program, options, rows[1::2]).profile
+        flush_cache(options)
+        measured = run_rows(program, options, rows[::2])
+        with_profile = errors(estimated(program, options, rows[::2], profile), measured)
+    assert not measured.fails
     assert all(abs(error) <= 0.1 for error in with_profile.values()), with_profile
-    print(name, "without a profile:", errors(estimated(example.program, options, rows), measured))
 
 
 @pytest.mark.parametrize("name", EXAMPLES if FULL else ("map_reduce", "react", "skeleton_of_thought"))
