@@ -31,6 +31,10 @@ class Eviction(ABC):
         """A request used the nodes of a path. ``run`` is the run of a plan that it belongs to, None for none."""
         return
 
+    def has_uses_of_new(self, node: RadixNode, run: Hashable) -> bool:  # noqa: ARG002
+        """Return True if a leaf that a run uses now has the uses of tokens that this run adds now."""
+        return not node.hits
+
     @abstractmethod
     def offer(self, node: RadixNode) -> None:
         """Take in a leaf that may be evicted, or look again at one whose use has changed."""
@@ -107,6 +111,9 @@ class LeastRecentlyUsed(_ByKey):
 
     def key(self, node: RadixNode) -> Any:
         return node.last_access
+
+    def has_uses_of_new(self, node: RadixNode, run: Hashable) -> bool:  # noqa: ARG002
+        return True
 
 
 class LeastFrequentlyUsed(_ByKey):
@@ -188,6 +195,10 @@ class NextUse(Eviction):
             elif node.episode is not None and node.episode != episode:
                 node.used_by_others_at = node.used_at
             node.episode, node.used_at = episode or 0, now
+
+    def has_uses_of_new(self, node: RadixNode, run: Hashable) -> bool:
+        episode = self._episodes.get(run)
+        return episode is None or not node.hits or (node.episode == episode and node.used_by_others_at is None)
 
     def offer(self, node: RadixNode) -> None:
         rank, length = self._judge(node)

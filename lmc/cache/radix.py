@@ -120,11 +120,12 @@ class RadixCache:
         """`insert` of the tokens that follow a pinned prefix; one pin on that prefix moves to the end.
 
         The match returned covers these tokens alone. The prefix is not compared again, so a prompt that is inserted
-        part by part is compared once. A leaf that nothing else has used grows: its tokens have the same uses, and the
-        tree stays as flat as its branches allow.
+        part by part is compared once. A leaf grows where the new tokens have the same uses, so that the tree stays as
+        flat as its branches allow, and a long chain of calls is one leaf.
         """
         before = list(path_to_root(pinned))
-        if before and not pinned.children and pinned.pin_count == 1 and not pinned.hits:
+        is_own_leaf = bool(before) and not pinned.children and pinned.pin_count == 1
+        if is_own_leaf and self.eviction.has_uses_of_new(pinned, run):
             self._grow_leaf(pinned, tokens, pages)
             self._touch(before[::-1], run)
             return PrefixMatch(pages.astype(np.int64), pinned)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lmc.cache import InvariantError, PagePool, RadixCache, radix
-from lmc.cache.eviction import LeastRecentlyUsed
+from lmc.cache.eviction import Eviction, LeastFrequentlyUsed, LeastRecentlyUsed, NextUse
 from lmc.cache.node import Tokens, common_prefix_length
 
 
@@ -208,8 +208,16 @@ def test_prompts_that_begin_together_in_an_empty_tree_share_it() -> None:
     cache.check_invariants()
 
 
-def test_a_chain_of_requests_grows_one_leaf_for_each_and_walks_no_node_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request begins with all of the one before: the nodes that are compared do not add up to their square."""
+@pytest.mark.parametrize(
+    ("eviction", "nodes"), [(LeastRecentlyUsed(), 1), (NextUse(), 1), (LeastFrequentlyUsed(), 200)]
+)
+def test_a_chain_of_requests_walks_no_node_again(
+    monkeypatch: pytest.MonkeyPatch, eviction: Eviction, nodes: int
+) -> None:
+    """Each request begins with all of the one before: the nodes that are compared do not add up to their square.
+
+    Where the new tokens have the uses of those before, all is one leaf.
+    """
     compared: list[int] = []
     compare = radix.common_prefix_length
 
@@ -219,7 +227,7 @@ def test_a_chain_of_requests_grows_one_leaf_for_each_and_walks_no_node_again(mon
 
     monkeypatch.setattr(radix, "common_prefix_length", counted)
     pool = PagePool(4_000)
-    cache = RadixCache(pool)
+    cache = RadixCache(pool, eviction)
     tokens = np.arange(4_000, dtype=np.int32)
     requests = 200
     for number in range(requests):
@@ -230,5 +238,5 @@ def test_a_chain_of_requests_grows_one_leaf_for_each_and_walks_no_node_again(mon
             node = cache.extend(node, tokens[start : start + 5], pool.allocate(5)).node
         cache.unpin(node)
         cache.check_invariants()
-    assert len(list(cache.nodes())) == requests
+    assert len(list(cache.nodes())) == nodes
     assert len(compared) < 10 * requests

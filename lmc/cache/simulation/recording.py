@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lmc.cache.eviction import Eviction
 from lmc.cache.memory import SequenceMemory
 from lmc.cache.node import RadixNode, Tokens, path_to_root, whole_path
-from lmc.cache.pool import PagePool
+from lmc.cache.pool import PagePool, Pages
 from lmc.cache.radix import RadixCache
 from lmc.cache.sequence import Sequence
 
@@ -71,13 +71,23 @@ class _RecordingCache(RadixCache):
 
     def __init__(self, pool: PagePool, eviction: Eviction) -> None:
         super().__init__(pool, eviction)
-        self.cut: dict[RadixNode, Evicted] = {}
+        self._cut: dict[RadixNode, Evicted] = {}
+        self._regrown: list[Evicted] = []
+
+    @property
+    def evicted(self) -> tuple[Evicted, ...]:
+        return (*self._regrown, *self._cut.values())
+
+    def _grow_leaf(self, leaf: RadixNode, tokens: Tokens, pages: Pages) -> None:
+        if leaf in self._cut:
+            self._regrown.append(self._cut.pop(leaf))
+        super()._grow_leaf(leaf, tokens, pages)
 
     def _cut_tail(self, node: RadixNode, count: int) -> int:
-        cut = self.cut.get(node)
+        cut = self._cut.get(node)
         if cut is None:
             prefix, _ = whole_path(node)
-            cut = self.cut[node] = Evicted(prefix, prefix.size)
+            cut = self._cut[node] = Evicted(prefix, prefix.size)
         freed = super()._cut_tail(node, count)
         cut.kept -= freed
         return freed
@@ -131,4 +141,4 @@ class RecordingMemory(SequenceMemory):
         """Return the recorded timeline, once nothing runs any more."""
         uses = sorted(self._uses, key=lambda use: use.start)
         pages_in_use = np.array(self._pages_in_use, dtype=np.int64)
-        return Timeline(tuple(uses), pages_in_use, tuple(self._recorded.cut.values()))
+        return Timeline(tuple(uses), pages_in_use, self._recorded.evicted)
