@@ -15,20 +15,16 @@ _PLANNED = frozenset({"wave", "group"})
 """Attributes that say when a request is sent."""
 
 
-def requests_key(module: Module, *, prefixes: bool = False) -> Hashable:
-    """Return a value that is equal for modules with the same requests. Modules with other ones have other values.
-
-    ``prefixes`` tells modules apart, too, by the prefixes that they compute ahead.
-    """
-    key = _Key(prefixes=prefixes)
+def requests_key(module: Module) -> Hashable:
+    """Return a value that is equal for modules with the same requests. Modules with other ones have other values."""
+    key = _Key()
     return tuple(module.constraints), key.block(module.main.body)
 
 
 class _Key:
     """Numbers the values of a module in the order in which they are defined."""
 
-    def __init__(self, *, prefixes: bool) -> None:
-        self._prefixes = prefixes
+    def __init__(self) -> None:
         self._numbers: dict[Value, int] = {}
         self._count = itertools.count()
 
@@ -39,7 +35,7 @@ class _Key:
         for op in block.ops:
             if isinstance(op, KeepOp | FreeOp):
                 continue
-            if isinstance(op, PrefillOp) and not self._prefixes:
+            if isinstance(op, PrefillOp):
                 self._numbers[op.results[0]] = self._numbers[op.context]
                 continue
             ops.append(self._op(op))

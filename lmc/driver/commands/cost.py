@@ -86,8 +86,9 @@ __all__ = [
 ]
 
 _UNLIMITED = 1 << 62
-_PLANNING = frozenset({"start-reads-early", "plan-fork-join", "kv-liveness"})
-"""Passes that decide when requests are sent and how long a cache keeps them, and change no figure of a request."""
+_AHEAD = "hoist-prefixes"
+_PLANNING = frozenset({_AHEAD, "start-reads-early", "plan-fork-join", "kv-liveness"})
+"""Passes that decide when requests are sent and what stays in a cache, and change no request."""
 _MESSAGE = 500
 _PROGRAM_KEYS = ("program", "input", "model", "profile")
 _ENTRY_KEYS = (*_PROGRAM_KEYS, *LIMIT_KEYS, COUNT_PRICES)
@@ -295,7 +296,10 @@ class _ProgramRows:
     ) -> ProgramCost:
         measured = calibration_of(estimation.target) if estimation.target.kind in WITH_WEIGHTS else None
         first: list[RowRequests] = []
-        found = estimation.estimate(estimation.finder(prices), first, keep=0 if measured is None else MOST_ROWS)
+        plain = estimation.without_prefixes()
+        found = estimation.estimate(
+            estimation.finder(prices), first, keep=0 if measured is None else MOST_ROWS, plain=plain
+        )
         total, chain, local = figures_of(found.total), LongestChain(calls=found.critical_path), None
         if measured is not None:
             prediction = estimation.predict(first, measured)
@@ -322,7 +326,7 @@ class _ProgramRows:
             breaks=breaks_of(found, _shown_file),
             failed=failed_of(found),
             failed_rows=len(found.failed),
-            savings=tuple(estimation.savings(found)),
+            savings=tuple(estimation.savings(found, plain)),
             hints=tuple(
                 CostHint(
                     code=hint.code,
@@ -346,7 +350,7 @@ class _Variant:
     @cached_property
     def key(self) -> Hashable:
         """A value that is equal for modules with the same requests."""
-        return requests_key(self.module, prefixes=pins_prefixes(self.compiled.target.capabilities))
+        return requests_key(self.module)
 
 
 _PlacedRow = tuple[_Variant, Mapping[str, Any]]
@@ -389,18 +393,33 @@ class _Estimation:
         return HintFinder(facts, self._rule(), self.target.spec, self.price, cheaper)
 
     def estimate(
-        self, finder: HintFinder | None = None, first: list[RowRequests] | None = None, *, keep: int = 0
+        self,
+        finder: HintFinder | None = None,
+        first: list[RowRequests] | None = None,
+        *,
+        keep: int = 0,
+        plain: Estimator | None = None,
     ) -> Estimate:
         """Return the estimate, for rows in the order in which a run starts them; with ``finder`` its hints.
 
-        The first ``keep`` rows are appended to ``first``.
+        The first ``keep`` rows are appended to ``first``, and all are added to ``plain`` without their prefixes.
         """
-        estimator = Estimator(self.price, SharedPrefixes(self._rule(), self.tokenizer), finder)
+        estimator = self._estimator(finder)
         for number, variant, row in self._walked():
             estimator.add(variant.module, row, number)
+            if plain is not None:
+                plain.add(variant.module, replace(row, prefixes=()), number)
             if first is not None and len(first) < keep:
                 first.append(row)
         return estimator.estimate()
+
+    def without_prefixes(self) -> Estimator | None:
+        """Return an estimator of the rows without prefixes computed ahead; None where the target computes none."""
+        changing = any(_AHEAD in variant.compiled.changing for variant, _ in self.placed)
+        return self._estimator() if changing and pins_prefixes(self.target.capabilities) else None
+
+    def _estimator(self, finder: HintFinder | None = None) -> Estimator:
+        return Estimator(self.price, SharedPrefixes(self._rule(), self.tokenizer), finder)
 
     def predict(self, first: Sequence[RowRequests], measured: Calibration) -> LocalPrediction:
         """Return the run of the rows on a calibrated local model. ``first`` are those that begin it."""
@@ -421,8 +440,12 @@ class _Estimation:
     def _rule(self) -> CacheRule:
         return rule_of(self.target, _server_of(self.target))
 
-    def savings(self, found: Estimate) -> Iterator[PassSaving]:
-        """Yield the saving of each pass that changes what is sent."""
+    def savings(self, found: Estimate, plain: Estimator | None) -> Iterator[PassSaving]:
+        """Yield the saving of each pass that changes what is sent or cached; ``plain`` has no prefixes."""
+        if plain is not None:
+            saving = saving_of(_AHEAD, found, plain.estimate())
+            if saving.cached:
+                yield saving
         pipeline = self.options.pipeline
         changing = frozenset[str]().union(*(variant.compiled.changing for variant, _ in self.placed))
         for name in dict.fromkeys(each.NAME for each in pipeline.passes.passes):
