@@ -22,6 +22,9 @@ export TRANSFORMERS_OFFLINE = 1
 # Processes that tests start would compile the sources of lmc each time.
 export PYTHONDONTWRITEBYTECODE =
 
+# Tests wait for processes and servers a part of their time, so there is one worker more than cores.
+workers = $(shell $(BIN)/python -c "import os; print(min(os.cpu_count() + 1, 4))")
+tests = $(BIN)/pytest --numprocesses=$(workers) --dist=worksteal
 # pyright needs one core for a minute or two.
 beside_types = $(BIN)/pyright & types=$$!; $(1); ended=$$?; wait $$types && exit $$ended
 
@@ -36,12 +39,12 @@ demo: .venv/.installed-local
 test: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(call beside_types,$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal)
+	$(call beside_types,$(tests))
 
 check: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(call beside_types,$(BIN)/pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal $$($(BIN)/python -m tests.project.concerned))
+	$(call beside_types,$(tests) $$($(BIN)/python -m tests.project.concerned))
 
 test-full: export LMC_TEST_FULL = 1
 test-full: test
