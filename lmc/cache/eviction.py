@@ -198,7 +198,7 @@ class NextUse(Eviction):
 
     def has_uses_of_new(self, node: RadixNode, run: Hashable) -> bool:
         episode = self._episodes.get(run)
-        return episode is None or not node.hits or (node.episode == episode and node.used_by_others_at is None)
+        return episode is None or (node.episode == episode and node.used_by_others_at is None)
 
     def offer(self, node: RadixNode) -> None:
         rank, length = self._judge(node)

@@ -127,7 +127,7 @@ class Estimator:
             known = self._breaks.get(each.location)
             runs = each.runs if known is None else each.runs + known.runs
             self._breaks[each.location] = BreakReached(each.location, each.cause, runs)
-        prefixes = deque(row.prefixes)
+        prefixes = deque(sorted(row.prefixes, key=lambda each: each.place))
         for place, request in enumerate(row.requests):
             while prefixes and prefixes[0].place <= place:
                 prefix = prefixes.popleft()

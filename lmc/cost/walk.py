@@ -134,7 +134,7 @@ class ComputedPrefix:
     Attributes:
         prompt: token ids, as those of a request.
         place: the number of the requests of the row that come before it.
-        is_shared: True: it is computed once for all rows of a batch.
+        is_shared: True: it is computed once for all rows of a batch, before them.
         runs, ways, after: as those of a request.
     """
 
@@ -213,8 +213,8 @@ class WalkFacts:
             return None
         if self.tokenizer.texts.is_guess(prompt):
             return found.usage.prompt_tokens / found.usage.calls
-        if isinstance(self.tokenizer, MessageCounting) and found.context_tokens:
-            return self.tokenizer.length(prompt) * found.usage.prompt_tokens / found.context_tokens
+        if isinstance(self.tokenizer, MessageCounting) and found.sent_bytes:
+            return self.tokenizer.length(prompt) * found.sent_tokens / found.sent_bytes
         return None
 
 
@@ -455,10 +455,12 @@ class _Walk:
         prompt = self.environment[op.context].stable_prefix
         if not prompt:
             return _NONE
-        after = tuple(sorted(needed))
-        self.prefixes.append(
-            ComputedPrefix(prompt, len(self.requests), self.runs, is_shared, ways=self.taken, after=after)
-        )
+        if is_shared:
+            prefix = ComputedPrefix(prompt, 0, _ONCE, is_shared=True)
+        else:
+            after = tuple(sorted(needed))
+            prefix = ComputedPrefix(prompt, len(self.requests), self.runs, ways=self.taken, after=after)
+        self.prefixes.append(prefix)
         return frozenset((-len(self.prefixes),))
 
     def _generate(self, op: SamplingOp, constraints: Constraints) -> tuple[Any, ...]:
@@ -783,6 +785,7 @@ class _Walk:
         mean = 1.0 if mean is None else mean
         before, values = self.runs, control_flow.given(op.initial, self.environment)
         is_known, rounds, passed, begun = True, 0, 0.0, len(self.requests)
+        rest = before.expected * mean  # of the rounds that are expected
         left: tuple[Any, ...] | None = None
 
         def leave(exits: Sequence[Any], runs: float) -> tuple[Any, ...]:
@@ -828,7 +831,8 @@ class _Walk:
                     location=op.location,
                 )
             if not is_known and rounds >= max(MOST_ROUNDS, math.ceil(mean)):
-                return self._without_end(op, exits, leave, before, passed)
+                return self._without_end(op, exits, leave, before, (passed, max(0.0, rest)))
+            rest -= self.runs.expected
             following = self._on_a_way(op.body, exits, self.runs) if not is_known else self._enter(op.body, exits)
             if following is None:
                 break
@@ -850,13 +854,17 @@ class _Walk:
         exits: Sequence[Any],
         leave: Callable[[Sequence[Any], float], tuple[Any, ...]],
         before: CostRange[float],
-        passed: float,
+        expected: tuple[float, float],
     ) -> tuple[Any, ...]:
-        """Walk a round that stands for all that may follow: none is expected, and nothing bounds them."""
-        self.runs = CostRange(0.0, 0.0, None)
+        """Walk a round that stands for all that may follow, which nothing bounds.
+
+        ``expected`` says how often the loop has ended before, and how many of those rounds are expected.
+        """
+        passed, rest = expected
+        self.runs = CostRange(0.0, rest, None)
         values = self._on_a_way(op.body, [self._endless(value) for value in exits], self.runs)
         if values is not None:
-            self._on_a_way(op.condition, values, CostRange(0.0, 0.0, None))
+            self._on_a_way(op.condition, values, CostRange(0.0, rest, None))
         self.runs = self._after(op, before, max(passed, before.expected if not op.leaves else 0.0))
         return leave([self._endless(value) for value in exits], 0.0)
 

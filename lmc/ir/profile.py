@@ -45,9 +45,8 @@ class OpProfile:
     """Totals of one op over all instances and samples. ``seconds`` is wall-clock time from submit to result.
 
     ``longest`` is the most tokens that one output had, ``lengths`` how many outputs there were by ``length_bin``.
-    ``fallbacks`` of the target, by name, have a part of ``usage``. ``context_tokens`` are those of the contexts that
-    calls continued, as the program counts them (bytes and marks of turns where the target takes messages), but for
-    attempts whose prompts were not counted.
+    ``fallbacks`` of the target, by name, have a part of ``usage``. Where its tokenizer is not known, ``sent_bytes`` are
+    the bytes and marks of turns of the contexts that calls continued, and ``sent_tokens`` those counted for them.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -56,7 +55,8 @@ class OpProfile:
     finish_reasons: tuple[tuple[str, int], ...] = ()
     lengths: tuple[tuple[int, int], ...] = ()
     fallbacks: tuple[tuple[str, FallbackProfile], ...] = ()
-    context_tokens: int = 0
+    sent_bytes: int = 0
+    sent_tokens: int = 0
 
     def __add__(self, other: OpProfile) -> OpProfile:
         return OpProfile(
@@ -66,7 +66,8 @@ class OpProfile:
             _added(self.finish_reasons, other.finish_reasons),
             _added(self.lengths, other.lengths),
             _added(self.fallbacks, other.fallbacks),
-            self.context_tokens + other.context_tokens,
+            self.sent_bytes + other.sent_bytes,
+            self.sent_tokens + other.sent_tokens,
         )
 
     @property
@@ -136,8 +137,8 @@ class RepeatProfile:
         return self.rounds / self.runs if self.runs else None
 
     def reached(self, number: int) -> float | None:
-        """The share of the runs of a loop that come to a round, the first being 1; None where they were not counted."""
-        if not self.runs or (self.rounds and not self.by_number):
+        """The share of the runs of a loop that come to a round, the first being 1; None where not all were counted."""
+        if not self.runs or sum(count for _, count in self.by_number) < self.rounds:
             return None
         start = length_bin(number)
         return min(1.0, dict(self.by_number).get(start, 0) / _bin_width(start) / self.runs)
@@ -319,7 +320,7 @@ def _entries(data: Any, read: Callable[[Any], _Entry]) -> dict[str, _Entry]:
 
 
 def _op_profile(data: Any) -> OpProfile:
-    usage, seconds, longest, reasons, lengths, fallbacks, context_tokens = _fields(data, _OP_FIELDS, "an op")
+    usage, seconds, longest, reasons, lengths, fallbacks, sent_bytes, sent_tokens = _fields(data, _OP_FIELDS, "an op")
     bins = _bins(lengths)
     found = OpProfile(
         Usage(*_totals(usage, Usage)),
@@ -328,7 +329,8 @@ def _op_profile(data: Any) -> OpProfile:
         _counts(reasons, _text),
         bins,
         _fallbacks(fallbacks),
-        _count(context_tokens),
+        _count(sent_bytes),
+        _count(sent_tokens),
     )
     if length_bin(found.longest) != (bins[-1][0] if bins else 0):
         raise ValueError(f"no output is counted that is as long as the longest, of {found.longest} tokens")
@@ -355,8 +357,9 @@ def _repeat_profile(data: Any) -> RepeatProfile:
     found = RepeatProfile(_count(runs), _count(rounds), _count(most), _bins(by_number))
     if not found.most <= found.rounds <= found.runs * found.most:
         raise ValueError(f"{found.runs} runs of at most {found.most} rounds can't have {found.rounds}")
-    if found.by_number and sum(count for _, count in found.by_number) != found.rounds:
-        raise ValueError(f"the rounds by number are not {found.rounds}")
+    in_bins = all(1 <= start <= most and count <= runs * _bin_width(start) for start, count in found.by_number)
+    if not in_bins or sum(count for _, count in found.by_number) > rounds:
+        raise ValueError(f"{runs} runs of at most {most} rounds can't have such rounds by number")
     return found
 
 
@@ -377,7 +380,7 @@ def _counts(data: Any, key_of: Callable[[Any], _Entry]) -> tuple[tuple[_Entry, i
 def _bins(data: Any) -> tuple[tuple[int, int], ...]:
     found = _counts(data, _count)
     if any(length_bin(start) != start for start, _ in found):
-        raise ValueError("lengths are not counted by bins")
+        raise ValueError("lengths and numbers are counted by bins")
     return found
 
 

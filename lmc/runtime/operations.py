@@ -63,15 +63,15 @@ def generate(
         info=around.engine.info,
         constraints=constraints,
     )
-    start = time.perf_counter()
+    start, cost = time.perf_counter(), partial(generation_profile, around.engine.tokenizer)
 
     def finish(generations: list[Any]) -> tuple[Any, ...]:
-        machine.record(op_id, generation_profile(requests, generations, time.perf_counter() - start))
+        machine.record(op_id, cost(requests, generations, time.perf_counter() - start))
         return made(semantics.generation_results(op, context, generations, constraints))
 
     def unwanted(generation: Any) -> None:
         """It was paid for all the same."""
-        machine.record(op_id, generation_profile(requests[:1], [generation], time.perf_counter() - start))
+        machine.record(op_id, cost(requests[:1], [generation], time.perf_counter() - start))
 
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
@@ -98,13 +98,13 @@ def select(frame: Frame, index: int, op: SelectOp) -> None:
     start = time.perf_counter()
 
     def finish(scores: list[Any]) -> tuple[Any, ...]:
-        machine.record(op_id, score_profile(requests, scores, time.perf_counter() - start))
+        machine.record(op_id, score_profile(engine.tokenizer, requests, scores, time.perf_counter() - start))
         results = selection.results_of(op, context, requests, choices, scores)
         machine.report(op_id, op.name, 0, results[1], context)
         return results
 
     def unwanted(score: Any) -> None:
-        machine.record(op_id, score_profile(requests[:1], [score], time.perf_counter() - start))
+        machine.record(op_id, score_profile(engine.tokenizer, requests[:1], [score], time.perf_counter() - start))
 
     call = Call.begin(frame, index, len(requests), finish)
     call.unwanted = unwanted
@@ -190,7 +190,7 @@ def _record_failed(
     machine: StageRun, op_id: str, request: Request | ScoreRequest, start: float, error: BaseException
 ) -> None:
     """Count what was computed for a request that failed."""
-    entry = failed_profile(request, error, time.perf_counter() - start)
+    entry = failed_profile(machine.around.engine.tokenizer, request, error, time.perf_counter() - start)
     if entry is not None:
         machine.record(op_id, entry)
 

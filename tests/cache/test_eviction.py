@@ -5,13 +5,14 @@ import os
 from dataclasses import dataclass, field
 
 import numpy as np
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from lmc.cache import PagePool, RadixCache
 from lmc.cache.eviction import LeastFrequentlyUsed, NextUse
 from lmc.cache.expected import Expectation, ExpectedUses
+from lmc.cache.node import RadixNode
 
 NUM_PAGES = 40
 EXAMPLES = 3000 if os.environ.get("LMC_TEST_FULL") == "1" else 100
@@ -212,6 +213,40 @@ TestExpected.settings = settings(max_examples=EXAMPLES, stateful_step_count=40, 
 
 def put(cache: RadixCache, sequence: list[int]) -> None:
     cache.insert(sequence, cache.pool.allocate(len(sequence)))
+
+
+_RUNS = st.sampled_from([None, "a", "b"])
+_HISTORY = st.lists(st.tuples(st.sampled_from(["use", "begin", "end", "admit"]), _RUNS), max_size=12)
+
+
+@settings(max_examples=400)
+@given(_HISTORY, _RUNS)
+def test_a_leaf_that_grows_has_the_uses_of_its_new_tokens(
+    history: list[tuple[str, str | None]], run: str | None
+) -> None:
+    """Whatever the history of a leaf: where it may grow, the notes of old and new tokens are equal after the use."""
+    eviction = NextUse()
+    root = RadixNode.root(None)
+    leaf, new = (RadixNode(np.array([token], np.int32), np.array([token]), root, 0) for token in (1, 2))
+    open_runs: list[str | None] = []
+    for event, each in history:
+        if event == "use":
+            eviction.used([leaf], each)
+        elif event == "admit":
+            eviction.admitted(each, 0)
+        elif event == "begin":
+            eviction.begin(each)
+            open_runs.append(each)
+        elif each in open_runs:
+            eviction.end(each)
+            open_runs.remove(each)
+    if eviction.has_uses_of_new(leaf, run):
+        eviction.used([leaf, new], run)
+        assert _notes(leaf) == _notes(new)
+
+
+def _notes(node: RadixNode) -> tuple[int | None, int, int | None]:
+    return node.episode, node.used_at, node.used_by_others_at
 
 
 def test_least_frequently_used_goes_first_and_of_those_the_oldest() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lmc.cost.ranges import CostRange
 from lmc.cost.sending import PROVIDER_TOKENS
@@ -20,7 +22,7 @@ from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.ids import matching
 from lmc.ir.module import Function, Module
-from lmc.ir.profile import OpProfile, Profile, length_bins
+from lmc.ir.profile import OpProfile, Profile, Recording, length_bins
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.interpreter import interpret
 from lmc.ir.tokens.messages import message_tokenizer
@@ -159,8 +161,8 @@ def test_a_loop_with_a_limit_has_its_rounds() -> None:
     assert lengths == [3, 7, 11]
 
 
-def test_prompts_behind_a_loop_are_expected_by_how_often_it_leaves() -> None:
-    """A loop of two rounds by the profile leaves behind the second one, however many may follow."""
+def _loop_module(limit: int | None) -> Module:
+    """A loop of calls that a host function ends, and a call behind it."""
     build = Builder(())
     (start,) = build.emit(ContextOp, [CTX])
     taken, begun = Value("taken", CTX), Value("begun", CTX)
@@ -174,14 +176,34 @@ def test_prompts_behind_a_loop_are_expected_by_how_often_it_leaves() -> None:
         LoopOp,
         [CTX],
         initial=(start,),
-        limit=40,
+        id="loop",
+        limit=limit,
         expected_rounds=2.0,
         condition=test.block(),
         body=body.block(),
     )
     build.emit(GenOp, [CTX, TEXT], context=end, id="last", max_tokens=4)
     build.emit(ReturnOp, context=end)
-    last = _walked(Module("loop", (Function("loop", build.block()),)), {}, Constraints(), None).requests[-1]
+    return Module("loop", (Function("loop", build.block()),))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.one_of(st.integers(0, 8), st.integers(0, 500)), min_size=1, max_size=12))
+def test_the_rounds_of_a_loop_are_those_of_the_profile(rounds: list[int]) -> None:
+    """A few runs with many rounds have their share, however many rounds are walked one by one."""
+    recording = Recording()
+    for count in rounds:
+        recording.repeat("loop")
+        for number in range(1, count + 1):
+            recording.round("loop", number)
+    requests = _walked(_loop_module(None), {}, Constraints(), recording.profile("loop")).requests
+    expected = sum(each.runs.expected for each in requests if each.op.id == "turn")
+    assert expected == pytest.approx(sum(rounds) / len(rounds), rel=0.01, abs=0.01)
+
+
+def test_prompts_behind_a_loop_are_expected_by_how_often_it_leaves() -> None:
+    """A loop of two rounds by the profile leaves behind the second one, however many may follow."""
+    last = _walked(_loop_module(40), {}, Constraints(), None).requests[-1]
     assert last.tokens.expected == 1 + 20
     assert last.tokens.most is not None
     assert last.tokens.most >= 400
@@ -200,6 +222,28 @@ def test_prompts_that_hold_texts_of_a_host_are_expected_by_the_profile() -> None
     assert request.tokens.expected == 500
     assert request.mean_output.expected == 2.5
     assert request.output.expected == 2
+
+
+def test_prompts_without_a_tokenizer_have_the_tokens_for_each_byte_of_the_profile() -> None:
+    """A profile of a target whose tokenizer is known says nothing of them, and neither does its part of a sum."""
+    build = Builder((Value("text", TEXT),))
+    (empty,) = build.emit(ContextOp, [CTX])
+    (asked,) = build.emit(ExtendOp, [CTX], context=empty, role="user", text=(build.parameters[0],))
+    build.emit(GenOp, [CTX, TEXT], context=asked, id="first", max_tokens=10)
+    build.emit(ReturnOp, context=asked)
+    module = Module("long", (Function("long", build.block()),))
+    info = EngineInfo("openai:m", 1 << 20, capabilities=Capabilities(contexts="messages", structured="schema"))
+    local = OpProfile(Usage(5000, 0, 0, 5))
+    hosted = OpProfile(Usage(700, 0, 0, 2), sent_bytes=1400, sent_tokens=700)
+
+    def expected(found: OpProfile | None) -> int:
+        profile = None if found is None else Profile("long", {"first": found})
+        facts = WalkFacts(counting(message_tokenizer()), info, profile=profile)
+        (request,) = walk_row(module, {"text": "word " * 400}, facts).requests
+        return request.tokens.expected
+
+    assert expected(local) == expected(None)
+    assert 1000 <= expected(hosted) == expected(local + hosted) <= 1010
 
 
 @settings(max_examples=60)

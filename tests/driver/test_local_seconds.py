@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import lmc
 from lmc import driver
 from lmc.cache.simulation.report import CostModel
 from lmc.driver.commands import cost
@@ -27,6 +28,17 @@ def views(s, text: str):
         branch.gen("view", max_tokens=6, min_tokens=6)
     s += " All: " + " ".join(branch["view"] for branch in branches)
     return s.gen("last", max_tokens=5, min_tokens=5)
+
+
+@lmc.jit
+def sides(s, text: str):
+    first, other = s.fork(2)
+    first += lmc.user(text)
+    if first.select("kind", ["a", "b"]) == "a":
+        return None
+    other += lmc.system("These are the rules that all rows share: be short, be kind, and never guess. " * 2)
+    other += lmc.user(text)
+    return other.gen("last", max_tokens=5, min_tokens=5)
 
 
 @lmc.jit
@@ -74,7 +86,20 @@ def test_the_run_is_that_of_the_engine(rows: list[dict[str, str]]):
     assert 0 < found.local.kv_peak <= prompt + 23 * len(rows)
 
 
-@pytest.mark.parametrize("name", ["views", "unclear"])
+def test_prefixes_of_a_batch_are_computed_wherever_their_calls_are(rows: list[dict[str, str]]):
+    calibrate(STEPS)
+    runner = driver.runner_for(driver.load_program("p.py:sides"), {"target": "builtin"})
+    results = runner.batch([((), row) for row in rows])
+    profile = lmc.Profile.merge("sides", [result.profile for result in results])
+    Path("p.json").write_text(profile.to_json())
+    entry = cost.CostEntry("p.py:sides", data="rows.jsonl", models=("builtin",), profile="p.json")
+    found: Any = cost.run([entry], {}).report.programs[0]
+    prompt, cached = (sum(getattr(each.usage, f"{name}_tokens") for each in results) for name in ("prompt", "cached"))
+    assert found.total.prompt.expected == pytest.approx(prompt, rel=0.02)
+    assert found.local.hit_rate == pytest.approx(cached / prompt, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["views", "sides", "unclear"])
 def test_ranges_are_ordered_and_the_same_each_time(rows: list[dict[str, str]], name: str):
     calibrate(CostModel(step=1e-3, row=1e-4, attended=1e-7, drawn=1e-5, held=1e-6, least_rows=8))
     found = cost_of(name)

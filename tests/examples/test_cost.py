@@ -154,8 +154,10 @@ def test_figures_are_within_a_tenth_with_a_profile_of_other_rows(name: str, plac
         flush_cache(options)
         measured = run_rows(program, options, rows[::2])
         with_profile = errors(estimated(program, options, rows[::2], profile), measured)
+        without = errors(estimated(program, options, rows[::2]), measured)
     assert not measured.fails
     assert all(abs(error) <= 0.1 for error in with_profile.values()), with_profile
+    print(name, place, "without a profile:", without)
 
 
 @pytest.mark.parametrize("name", EXAMPLES if FULL else ("map_reduce", "react", "skeleton_of_thought"))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.ir.engine.protocol import Generation, Request, SamplingParams, Score, ScoreRequest
+from lmc.ir.engine.toy import toy_tokenizer
 from lmc.ir.errors import EngineError, InputError
 from lmc.ir.profile import (
     BranchProfile,
@@ -21,6 +22,7 @@ from lmc.ir.profile import (
     length_bins,
 )
 from lmc.ir.semantics.interpreter import failed_profile, generation_profile, score_profile
+from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.usage import Attempt, Usage
 
 counts = st.integers(0, 10**6)
@@ -39,7 +41,7 @@ def op_profiles(draw: st.DrawFn) -> OpProfile:
     lengths = draw(st.lists(st.integers(0, 5000), max_size=5))
     usage = Usage(draw(counts), draw(counts), sum(lengths), draw(counts))
     seconds, longest, bins = draw(st.floats(0, 1e6)), max(lengths, default=0), length_bins(lengths)
-    return OpProfile(usage, seconds, longest, draw(reasons), bins, draw(fallbacks), draw(counts))
+    return OpProfile(usage, seconds, longest, draw(reasons), bins, draw(fallbacks), draw(counts), draw(counts))
 
 
 def repeat_of(rounds: list[int]) -> RepeatProfile:
@@ -76,11 +78,11 @@ def test_merging_adds(first: Profile, second: Profile):
 
 
 def test_totals_of_an_op():
-    first = OpProfile(Usage(1, 2, 3, 4), 0.5, 7, (("eos", 1), ("stop", 1)), ((3, 1), (7, 1)), context_tokens=6)
-    second = OpProfile(Usage(10, 20, 30, 40), 0.25, 5, (("stop", 2),), ((3, 1), (5, 1)), context_tokens=60)
+    first = OpProfile(Usage(1, 2, 3, 4), 0.5, 7, (("eos", 1), ("stop", 1)), ((3, 1), (7, 1)), (), 6, 3)
+    second = OpProfile(Usage(10, 20, 30, 40), 0.25, 5, (("stop", 2),), ((3, 1), (5, 1)), (), 60, 30)
     reasons = (("eos", 1), ("stop", 3))
     lengths = ((3, 2), (5, 1), (7, 1))
-    assert first + second == OpProfile(Usage(11, 22, 33, 44), 0.75, 7, reasons, lengths, context_tokens=66)
+    assert first + second == OpProfile(Usage(11, 22, 33, 44), 0.75, 7, reasons, lengths, (), 66, 33)
 
 
 def test_a_text_with_half_a_character_is_written_and_read():
@@ -137,6 +139,13 @@ def test_what_is_known_of_ways_and_rounds():
     assert (BranchProfile().probability, RepeatProfile().mean) == (None, None)
 
 
+def test_rounds_that_were_not_all_counted_say_nothing_of_numbers():
+    known = RepeatProfile(2, 4, 3, ((1, 2), (2, 1), (3, 1)))
+    merged = Profile.merge("p", [Profile("p", repeats={"l": each}) for each in (known, RepeatProfile(1, 3, 3))])
+    assert Profile.from_json(merged.to_json()) == merged
+    assert merged.repeats["l"].reached(1) is None
+
+
 def test_a_profile_does_not_change_with_what_is_recorded_later():
     recording = Recording()
     before = recording.profile("f")
@@ -182,7 +191,7 @@ def op_with(**fields: Any) -> dict[str, Any]:
         (op_with(finish_reasons=[["b", 1], ["a", 1]]), "not a profile: 'a': what was counted is not in order"),
         (op_with(finish_reasons=[["a", 0]]), "not a profile: 'a': what was counted is not in order"),
         (op_with(lengths=[[3, 1], [3, 1]]), "not a profile: 'a': what was counted is not in order"),
-        (op_with(lengths=[[17, 1]]), "not a profile: 'a': lengths are not counted by bins"),
+        (op_with(lengths=[[17, 1]]), "not a profile: 'a': lengths and numbers are counted by bins"),
         (op_with(lengths=[["3", 1]]), "not a profile: 'a': a count is a whole number"),
         (op_with(usage={"calls": "x"}), "not a profile: 'a': counts has exactly the fields prompt_tokens"),
         ({"branches": {"c": {"then": 1}}}, "not a profile: 'c': counts has exactly the fields then, otherwise"),
@@ -196,12 +205,16 @@ def op_with(**fields: Any) -> dict[str, Any]:
             "not a profile: 'l': 2 runs of at most 3 .* 2",
         ),
         (
-            {"repeats": {"l": {"runs": 2, "rounds": 4, "most": 3, "by_number": [[1, 2]]}}},
-            "not a profile: 'l': the rounds by number are not 4",
+            {"repeats": {"l": {"runs": 2, "rounds": 4, "most": 3, "by_number": [[1, 3]]}}},
+            "not a profile: 'l': 2 runs of at most 3 rounds can't have such rounds by number",
         ),
         (
-            {"repeats": {"l": {"runs": 2, "rounds": 4, "most": 3, "by_number": [[17, 4]]}}},
-            "not a profile: 'l': lengths are not counted by bins",
+            {"repeats": {"l": {"runs": 2, "rounds": 4, "most": 3, "by_number": [[17, 1]]}}},
+            "not a profile: 'l': lengths and numbers are counted by bins",
+        ),
+        (
+            {"repeats": {"l": {"runs": 2, "rounds": 4, "most": 3, "by_number": [[0, 1]]}}},
+            "not a profile: 'l': 2 runs of at most 3 rounds can't have such rounds by number",
         ),
         (op_with(longest=18), "not a profile: 'a': no output is counted that is as long as the longest, of 18 tokens"),
         (op_with(longest=15), "not a profile: 'a': no output is counted that is as long as the longest, of 15 tokens"),
@@ -276,12 +289,14 @@ def test_generations_are_counted_by_length():
     def generation(generated: int, *failed: Attempt) -> Generation:
         return Generation((), "", "stop", prompt_tokens=5, cached_tokens=2, generated_tokens=generated, failed=failed)
 
-    found = generation_profile([ASKED] * 3, [generation(3), generation(40), generation(3)], 0.5)
-    assert found == OpProfile(Usage(15, 6, 46, 3), 0.5, 40, (("stop", 3),), ((3, 2), (40, 1)), context_tokens=12)
+    found = generation_profile(message_tokenizer(), [ASKED] * 3, [generation(3), generation(40), generation(3)], 0.5)
+    assert found == OpProfile(Usage(15, 6, 46, 3), 0.5, 40, (("stop", 3),), ((3, 2), (40, 1)), (), 12, 15)
     failed = Attempt(Usage(5, 0, 9, 1)), Attempt(Usage(calls=1), is_whole=False)
-    found = generation_profile([ASKED], [generation(3, *failed)], 0.5)
+    found = generation_profile(message_tokenizer(), [ASKED], [generation(3, *failed)], 0.5)
     both = (("failed", 1), ("stop", 1))
-    assert found == OpProfile(Usage(10, 2, 12, 3), 0.5, 9, both, ((3, 1), (9, 1)), context_tokens=8)
+    assert found == OpProfile(Usage(10, 2, 12, 3), 0.5, 9, both, ((3, 1), (9, 1)), (), 8, 10)
+    found = generation_profile(toy_tokenizer(), [ASKED], [generation(3)], 0.5)
+    assert (found.sent_bytes, found.sent_tokens) == (0, 0), "its tokens are known"
 
 
 def test_the_parts_of_fallbacks_are_told_apart():
@@ -290,15 +305,16 @@ def test_the_parts_of_fallbacks_are_told_apart():
     generation = Generation((), "", "eos", prompt_tokens=9, generated_tokens=2, fallback="two", failed=failed)
     score = Score(((0.0,),), prompt_tokens=3, fallback="two", failed=(Attempt(Usage(4, calls=1), fallback="two"),))
     one, two = FallbackProfile(Usage(7, calls=1)), FallbackProfile(Usage(9, 0, 2, 1), 1)
-    generated = generation_profile([ASKED], [generation], 0.5)
-    scored = score_profile([ScoreRequest((1, 2, 3, 4), ((5,),))], [score], 0.5)
+    generated = generation_profile(message_tokenizer(), [ASKED], [generation], 0.5)
+    scored = score_profile(message_tokenizer(), [ScoreRequest((1, 2, 3, 4), ((5,),))], [score], 0.5)
     assert (generated.fallbacks, generated.usage) == ((("one", one), ("two", two)), Usage(21, 0, 2, 3))
     assert (scored.fallbacks, scored.usage) == ((("two", FallbackProfile(Usage(7, calls=2), 1)),), Usage(7, calls=2))
     error = EngineError("no")
     error.usage, error.attempts = Usage(5, calls=1), failed[1:]
-    told = failed_profile(ASKED, error, 0.5)
+    told = failed_profile(message_tokenizer(), ASKED, error, 0.5)
     assert told is not None
-    assert (generated.context_tokens, scored.context_tokens, told.context_tokens) == (12, 8, 4)
+    sent = [(each.sent_bytes, each.sent_tokens) for each in (generated, scored, told)]
+    assert sent == [(12, 21), (8, 7), (4, 7)]
     assert told.fallbacks == (("one", one),)
     whole = Profile("p", {"a": generated, "b": scored, "c": told}).fallbacks
     assert whole == {"one": one + one, "two": FallbackProfile(Usage(16, 0, 2, 3), 2)}

@@ -237,22 +237,18 @@ def render_often(template: jinja2.Template) -> None:
 
 @pytest.mark.parametrize("collects", [True, False])
 def test_a_garbage_collection_takes_none_of_the_time(monkeypatch: pytest.MonkeyPatch, collects: bool):
-    hours = itertools.count(0.0, 3600.0)
-
-    def clock() -> float:
-        if collects:
-            gc.collect()
-        return next(hours)
-
-    template = TemplateEnvironment().from_string("{% for i in range(3) %}{{ [i, [i]] | tojson }}{% endfor %}")
+    now = [0.0]
     for name in ("monotonic", "thread_time"):
-        monkeypatch.setattr(time, name, clock)
-    gc.freeze()  # all other objects, so that each collection is short
-    try:
-        with budget_for(), nullcontext() if collects else pytest.raises(TemplateLimitError, match="too long"):
-            template.render()
-    finally:
-        gc.unfreeze()
+        monkeypatch.setattr(time, name, lambda: now[0])
+    (told,) = (each for each in gc.callbacks if getattr(each, "__module__", "") == TemplateEnvironment.__module__)
+    template = TemplateEnvironment().from_string("{% for i in range(3) %}{{ [i, [i]] | tojson }}{% endfor %}")
+    with budget_for(), nullcontext() if collects else pytest.raises(TemplateLimitError, match="too long"):
+        if collects:
+            told("start", {})
+        now[0] += 3600.0
+        if collects:
+            told("stop", {})
+        template.render()
 
 
 def test_a_machine_that_is_busy_with_other_things_refuses_no_template(monkeypatch: pytest.MonkeyPatch):

@@ -20,7 +20,7 @@ from lmc.cost.hints import HintFinder
 from lmc.cost.prices import Price, PriceBook, Unpriced
 from lmc.cost.ranges import CostRange
 from lmc.cost.texts import CountingTokenizer, counting
-from lmc.cost.walk import RowRequests, WalkFacts, pins_prefixes, walk_row
+from lmc.cost.walk import RowRequests, WalkFacts, walk_row
 from lmc.driver.batch.lines import is_plain_file
 from lmc.driver.batch.rows import ArgumentReader, Signature
 from lmc.driver.commands.cli_options import GivenOptions, runner_for
@@ -86,8 +86,7 @@ __all__ = [
 ]
 
 _UNLIMITED = 1 << 62
-_AHEAD = "hoist-prefixes"
-_PLANNING = frozenset({_AHEAD, "start-reads-early", "plan-fork-join", "kv-liveness"})
+_PLANNING = frozenset({"hoist-prefixes", "start-reads-early", "plan-fork-join", "kv-liveness"})
 """Passes that decide when requests are sent and what stays in a cache, and change no request."""
 _MESSAGE = 500
 _PROGRAM_KEYS = ("program", "input", "model", "profile")
@@ -296,10 +295,7 @@ class _ProgramRows:
     ) -> ProgramCost:
         measured = calibration_of(estimation.target) if estimation.target.kind in WITH_WEIGHTS else None
         first: list[RowRequests] = []
-        plain = estimation.without_prefixes()
-        found = estimation.estimate(
-            estimation.finder(prices), first, keep=0 if measured is None else MOST_ROWS, plain=plain
-        )
+        found = estimation.estimate(estimation.finder(prices), first, keep=0 if measured is None else MOST_ROWS)
         total, chain, local = figures_of(found.total), LongestChain(calls=found.critical_path), None
         if measured is not None:
             prediction = estimation.predict(first, measured)
@@ -326,7 +322,7 @@ class _ProgramRows:
             breaks=breaks_of(found, _shown_file),
             failed=failed_of(found),
             failed_rows=len(found.failed),
-            savings=tuple(estimation.savings(found, plain)),
+            savings=tuple(estimation.savings(found)),
             hints=tuple(
                 CostHint(
                     code=hint.code,
@@ -393,33 +389,18 @@ class _Estimation:
         return HintFinder(facts, self._rule(), self.target.spec, self.price, cheaper)
 
     def estimate(
-        self,
-        finder: HintFinder | None = None,
-        first: list[RowRequests] | None = None,
-        *,
-        keep: int = 0,
-        plain: Estimator | None = None,
+        self, finder: HintFinder | None = None, first: list[RowRequests] | None = None, *, keep: int = 0
     ) -> Estimate:
         """Return the estimate, for rows in the order in which a run starts them; with ``finder`` its hints.
 
-        The first ``keep`` rows are appended to ``first``, and all are added to ``plain`` without their prefixes.
+        The first ``keep`` rows are appended to ``first``.
         """
-        estimator = self._estimator(finder)
+        estimator = Estimator(self.price, SharedPrefixes(self._rule(), self.tokenizer), finder)
         for number, variant, row in self._walked():
             estimator.add(variant.module, row, number)
-            if plain is not None:
-                plain.add(variant.module, replace(row, prefixes=()), number)
             if first is not None and len(first) < keep:
                 first.append(row)
         return estimator.estimate()
-
-    def without_prefixes(self) -> Estimator | None:
-        """Return an estimator of the rows without prefixes computed ahead; None where the target computes none."""
-        changing = any(_AHEAD in variant.compiled.changing for variant, _ in self.placed)
-        return self._estimator() if changing and pins_prefixes(self.target.capabilities) else None
-
-    def _estimator(self, finder: HintFinder | None = None) -> Estimator:
-        return Estimator(self.price, SharedPrefixes(self._rule(), self.tokenizer), finder)
 
     def predict(self, first: Sequence[RowRequests], measured: Calibration) -> LocalPrediction:
         """Return the run of the rows on a calibrated local model. ``first`` are those that begin it."""
@@ -440,12 +421,8 @@ class _Estimation:
     def _rule(self) -> CacheRule:
         return rule_of(self.target, _server_of(self.target))
 
-    def savings(self, found: Estimate, plain: Estimator | None) -> Iterator[PassSaving]:
-        """Yield the saving of each pass that changes what is sent or cached; ``plain`` has no prefixes."""
-        if plain is not None:
-            saving = saving_of(_AHEAD, found, plain.estimate())
-            if saving.cached:
-                yield saving
+    def savings(self, found: Estimate) -> Iterator[PassSaving]:
+        """Yield the saving of each pass that changes what is sent."""
         pipeline = self.options.pipeline
         changing = frozenset[str]().union(*(variant.compiled.changing for variant, _ in self.placed))
         for name in dict.fromkeys(each.NAME for each in pipeline.passes.passes):

@@ -193,7 +193,7 @@ class _Scenario:
     def _of_row(self, instance: int, row: RowRequests) -> list[TraceRequest]:
         made: list[TraceRequest] = []
         ends: dict[int, tuple[str, ...]] = {}
-        waiting = deque(enumerate(row.prefixes, 1))
+        waiting = deque(sorted(enumerate(row.prefixes, 1), key=lambda each: each[1].place))
         for number, request in enumerate(row.requests):
             while waiting and waiting[0][1].place <= number:
                 place, prefix = waiting.popleft()

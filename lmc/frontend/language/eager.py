@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lmc.frontend.language.misuse import RoleBlocks
@@ -198,8 +199,9 @@ class EagerSession:
         )
         asked = enumerate(timed(requests, self.timeout))
         handles = (self.engine.submit(request, self._watch(op, index, context)) for index, request in asked)
-        generations = self._wait(op.id, requests, handles, generation_profile)
-        self._record(op.id, generation_profile(requests, generations, time.perf_counter() - start))
+        cost = partial(generation_profile, self.engine.tokenizer)
+        generations = self._wait(op.id, requests, handles, cost)
+        self._record(op.id, cost(requests, generations, time.perf_counter() - start))
         return semantics.generation_results(op, context, generations, constraints)
 
     def run_conversion(self, conversion: Conversion, text: Any, op_id: str) -> Any:
@@ -217,8 +219,9 @@ class EagerSession:
             op, context, choices, op_id=op.id, instance=self.instance, info=self.engine.info
         )
         handles = (self.engine.score(request) for request in timed(requests, self.timeout))
-        scores = self._wait(op.id, requests, handles, score_profile)
-        self._record(op.id, score_profile(requests, scores, time.perf_counter() - start))
+        cost = partial(score_profile, self.engine.tokenizer)
+        scores = self._wait(op.id, requests, handles, cost)
+        self._record(op.id, cost(requests, scores, time.perf_counter() - start))
         results = selection.results_of(op, context, requests, choices, scores)
         if self.on_text is not None:
             self.on_text(op.id, op.name, 0, results[1], context)
@@ -267,7 +270,7 @@ class EagerSession:
         cost: Callable[[Sequence[Any], Sequence[Any], float], OpProfile],
     ) -> list[Any]:
         """All answers. Where a request fails, those of the others are counted that are there, at their ``cost``."""
-        start = time.perf_counter()
+        start, tokenizer = time.perf_counter(), self.engine.tokenizer
         submitted: list[Handle[Any]] = []
         try:
             for handle in handles:
@@ -283,7 +286,7 @@ class EagerSession:
                     entry = (
                         cost([request], [future.result()], seconds)
                         if error is None
-                        else failed_profile(request, error, seconds)
+                        else failed_profile(tokenizer, request, error, seconds)
                     )
                     if entry is not None:
                         self._record(op_id, entry)

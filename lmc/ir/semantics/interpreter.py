@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from lmc.ir.profile import FallbackProfile, OpProfile, Profile, Recording, lengt
 from lmc.ir.semantics import control_flow, selection
 from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.usage import Attempt, Usage
 
 
@@ -120,7 +121,9 @@ def outcome(terminator: Op, environment: Mapping[Value, Any], profile: Profile) 
     raise TypeError(f"{terminator.NAME} ends no program")
 
 
-def generation_profile(requests: Sequence[Request], generations: Sequence[Generation], seconds: float) -> OpProfile:
+def generation_profile(
+    tokenizer: Tokenizer, requests: Sequence[Request], generations: Sequence[Generation], seconds: float
+) -> OpProfile:
     """Return what one ``lm.gen`` or ``lm.sample`` cost. ``requests`` are those that ``generations`` answer."""
     outputs = [(generation.finish_reason, generation.generated_tokens) for generation in generations]
     failed = [attempt.usage.generated_tokens for generation in generations for attempt in generation.failed]
@@ -129,19 +132,24 @@ def generation_profile(requests: Sequence[Request], generations: Sequence[Genera
     usage = sum((generation.usage for generation in generations), Usage())
     longest = max(count for _, count in outputs)
     lengths = length_bins(count for _, count in outputs)
-    fallbacks, sent = _fallbacks(generations), _all_sent(requests, generations)
-    return OpProfile(usage, seconds, longest, tuple(sorted(reasons.items())), lengths, fallbacks, sent)
+    sent = _sent(tokenizer, requests, (each.attempts for each in generations))
+    return OpProfile(usage, seconds, longest, tuple(sorted(reasons.items())), lengths, _fallbacks(generations), *sent)
 
 
-def score_profile(requests: Sequence[ScoreRequest], scores: Sequence[Score], seconds: float) -> OpProfile:
+def score_profile(
+    tokenizer: Tokenizer, requests: Sequence[ScoreRequest], scores: Sequence[Score], seconds: float
+) -> OpProfile:
     """Return what one ``lm.select`` cost. ``requests`` are those that ``scores`` answer."""
     usage = sum((score.usage for score in scores), Usage())
     generated = usage.generated_tokens  # by attempts that failed: some servers count one for each text that they score
     reasons, lengths = ((("failed", 1),), length_bins([generated])) if generated else ((), ())
-    return OpProfile(usage, seconds, generated, reasons, lengths, _fallbacks(scores), _all_sent(requests, scores))
+    sent = _sent(tokenizer, requests, (each.attempts for each in scores))
+    return OpProfile(usage, seconds, generated, reasons, lengths, _fallbacks(scores), *sent)
 
 
-def failed_profile(request: Request | ScoreRequest, error: BaseException | None, seconds: float) -> OpProfile | None:
+def failed_profile(
+    tokenizer: Tokenizer, request: Request | ScoreRequest, error: BaseException | None, seconds: float
+) -> OpProfile | None:
     """Return what one ``request`` cost that failed with ``error``; None: nothing is known, or it was cancelled.
 
     An output that failed has a length as any other, and "failed" as its finish reason.
@@ -150,21 +158,26 @@ def failed_profile(request: Request | ScoreRequest, error: BaseException | None,
     if usage is None:
         return None
     assert isinstance(error, LmcError)
-    fallbacks, sent = _parts_of_fallbacks(error.attempts, ()), _sent(request, error.attempts or (Attempt(usage),))
-    if not usage.generated_tokens:
-        return OpProfile(usage, seconds, fallbacks=fallbacks, context_tokens=sent)
+    fallbacks = _parts_of_fallbacks(error.attempts, ())
+    sent = _sent(tokenizer, [request], [error.attempts or (Attempt(usage),)])
     length = usage.generated_tokens
-    return OpProfile(usage, seconds, length, (("failed", 1),), length_bins([length]), fallbacks, sent)
+    reasons, lengths = ((("failed", 1),), length_bins([length])) if length else ((), ())
+    return OpProfile(usage, seconds, length, reasons, lengths, fallbacks, *sent)
 
 
-def _sent(request: Request | ScoreRequest, attempts: Sequence[Attempt]) -> int:
-    """Return the tokens of the contexts of all attempts whose prompts were counted, as the program counts them."""
-    return len(request.prompt) * sum(attempt.usage.prompt_tokens > 0 for attempt in attempts)
-
-
-def _all_sent(requests: Sequence[Request | ScoreRequest], results: Sequence[Generation | Score]) -> int:
-    pairs = zip(requests, results, strict=True)
-    return sum(_sent(request, result.attempts) for request, result in pairs)
+def _sent(
+    tokenizer: Tokenizer, requests: Sequence[Request | ScoreRequest], attempts: Iterable[Sequence[Attempt]]
+) -> tuple[int, int]:
+    """Return the bytes of all contexts whose tokens were counted, and these; none where the tokenizer is known."""
+    if tokenizer.is_of_model:
+        return 0, 0
+    counted = [
+        (len(request.prompt), attempt.usage.prompt_tokens)
+        for request, tried in zip(requests, attempts, strict=True)
+        for attempt in tried
+        if attempt.usage.prompt_tokens
+    ]
+    return sum(length for length, _ in counted), sum(tokens for _, tokens in counted)
 
 
 def _fallbacks(results: Sequence[Generation | Score]) -> tuple[tuple[str, FallbackProfile], ...]:
@@ -281,7 +294,9 @@ class _Machine:
             constraints=constraints,
         )
         generations = [self.engine.submit(request).future.result() for request in requests]
-        self.recording.op(op_id, generation_profile(requests, generations, time.perf_counter() - start))
+        self.recording.op(
+            op_id, generation_profile(self.engine.tokenizer, requests, generations, time.perf_counter() - start)
+        )
         return semantics.generation_results(op, context, generations, constraints)
 
     def _select(self, op: SelectOp) -> tuple[Any, ...]:
@@ -296,7 +311,7 @@ class _Machine:
             op, context, choices, op_id=op_id, instance=self.instance, info=self.engine.info
         )
         scores = [self.engine.score(request).future.result() for request in requests]
-        self.recording.op(op_id, score_profile(requests, scores, time.perf_counter() - start))
+        self.recording.op(op_id, score_profile(self.engine.tokenizer, requests, scores, time.perf_counter() - start))
         return selection.results_of(op, context, requests, choices, scores)
 
     def _call_host(self, op: HostCallOp) -> tuple[Any, ...]:

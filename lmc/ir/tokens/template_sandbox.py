@@ -58,18 +58,25 @@ class _Budget:
     """The steps left to one rendering, and the seconds left to it.
 
     Seconds are those in which its thread runs: a machine that is busy with other things refuses no template. Their
-    clock is slow to read, so it is asked only when as much time has passed. A full garbage collection runs in any
-    thread, and takes long in a process with many objects, so the seconds begin anew after one.
+    clock is slow to read, so it is asked only when as much time has passed. Garbage collections, which take long in a
+    process with many objects, take none of them.
     """
 
-    __slots__ = ("_collections", "_end", "_look", "_seconds", "left")
+    __slots__ = ("_begun", "_end", "_look", "left")
 
     def __init__(self, left: int) -> None:
         self.left = left
-        self._seconds = left / STEPS_PER_SECOND
-        self._collections = _full_collections()
-        self._look = time.monotonic() + self._seconds
-        self._end = time.thread_time() + self._seconds
+        seconds = left / STEPS_PER_SECOND
+        self._look = time.monotonic() + seconds
+        self._end = time.thread_time() + seconds
+        self._begun = 0.0
+
+    def collects(self, phase: str) -> None:
+        """A garbage collection starts or stops in the thread of the rendering."""
+        if phase == "start":
+            self._begun = time.thread_time()
+        else:
+            self._end += time.thread_time() - self._begun
 
     def charge(self, steps: int) -> None:
         self.left -= steps
@@ -79,11 +86,7 @@ class _Budget:
         if now > self._look:
             rest = self._end - time.thread_time()
             if rest < 0:
-                before, self._collections = self._collections, _full_collections()
-                if self._collections == before:
-                    raise TemplateLimitError("it takes too long for these messages")
-                self._end += self._seconds - rest
-                rest = self._seconds
+                raise TemplateLimitError("it takes too long for these messages")
             self._look = now + rest
 
     def charge_text(self, length: int) -> None:
@@ -106,11 +109,16 @@ class _Budget:
                 waiting.append(object.__getattribute__(part, "_Namespace__attrs"))
 
 
-def _full_collections() -> int:
-    return gc.get_stats()[-1]["collections"]
-
-
 _BUDGET: ContextVar[_Budget] = ContextVar("lmc_template_budget")
+
+
+def _collects(phase: str, _: dict[str, int]) -> None:
+    budget = _BUDGET.get(None)
+    if budget is not None:
+        budget.collects(phase)
+
+
+gc.callbacks.append(_collects)
 
 
 @contextmanager
