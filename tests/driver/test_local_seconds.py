@@ -34,7 +34,7 @@ def views(s, text: str):
 def sides(s, text: str):
     first, other = s.fork(2)
     first += lmc.user(text)
-    if first.select("kind", ["a", "b"]) == "a":
+    if first.select("ok", ["yes", "no"]) == "no":
         return None
     other += lmc.system("These are the rules that all rows share: be short, be kind, and never guess. " * 2)
     other += lmc.user(text)
@@ -75,6 +75,7 @@ def test_the_run_is_that_of_the_engine(rows: list[dict[str, str]]):
     calibrate(STEPS)
     found = cost_of("views")
     runner = driver.runner_for(driver.load_program("p.py:views"), {"target": "builtin"})
+    driver.flush_cache(runner.options)
     usages = [result.usage for result in runner.batch([((), row) for row in rows])]
     prompt, cached = sum(usage.prompt_tokens for usage in usages), sum(usage.cached_tokens for usage in usages)
     assert found.local.hit_rate == pytest.approx(cached / prompt, abs=0.01)
@@ -87,16 +88,19 @@ def test_the_run_is_that_of_the_engine(rows: list[dict[str, str]]):
 
 
 def test_prefixes_of_a_batch_are_computed_wherever_their_calls_are(rows: list[dict[str, str]]):
+    """The first row may come to the call or not: the rows after it find the prefix all the same."""
     calibrate(STEPS)
+    found = cost_of("sides")
+    of_calls = sum(call.cached.expected for call in found.calls)
+    assert found.total.cached.expected == pytest.approx(of_calls, rel=0.02)
     runner = driver.runner_for(driver.load_program("p.py:sides"), {"target": "builtin"})
+    driver.flush_cache(runner.options)
     results = runner.batch([((), row) for row in rows])
-    profile = lmc.Profile.merge("sides", [result.profile for result in results])
-    Path("p.json").write_text(profile.to_json())
+    assert all(result.value for result in results)
+    Path("p.json").write_text(lmc.Profile.merge("sides", [result.profile for result in results]).to_json())
     entry = cost.CostEntry("p.py:sides", data="rows.jsonl", models=("builtin",), profile="p.json")
-    found: Any = cost.run([entry], {}).report.programs[0]
-    prompt, cached = (sum(getattr(each.usage, f"{name}_tokens") for each in results) for name in ("prompt", "cached"))
-    assert found.total.prompt.expected == pytest.approx(prompt, rel=0.02)
-    assert found.local.hit_rate == pytest.approx(cached / prompt, abs=0.02)
+    with_profile: Any = cost.run([entry], {}).report.programs[0]
+    assert with_profile.total.cached.expected == sum(result.usage.cached_tokens for result in results)
 
 
 @pytest.mark.parametrize("name", ["views", "sides", "unclear"])

@@ -63,7 +63,7 @@ def test_sarif_is_valid(now: CostReport) -> None:
 
 
 def test_a_comment_is_never_too_long() -> None:
-    calls = {f"judge/{'*' * 150}{number}": {"calls": number + 1, "prompt": 10, "output": 1} for number in range(3000)}
+    calls = {f"judge/{'*' * 150}{number}": {"calls": number + 1, "prompt": 10, "output": 1} for number in range(300)}
     hints = tuple(CostHint(code="LMC101", message="[" * 900) for _ in range(900))
     many = report(*(program(calls, name="_" * 150 + str(number), hints=hints) for number in range(12)))
     text = markdown(many, compare(many, baseline_of(report()), is_complete=True), _limits(many))
