@@ -58,7 +58,7 @@ FITTING = tuple(name for name in SHAPES if name != "multi_turn_chat_short")
 """The programs with prompts that fit the built-in model, whose context has 4,096 tokens."""
 ROWS = 40
 MORE_ROWS = {"debate": 100}
-"""Answers decide how many calls it makes: with few rows their mean is that of a few throws of dice."""
+"""Answers decide how many calls it makes, so means of few rows differ much."""
 POOL = 100_000
 """Tokens for all rows: what a smaller pool evicts is not estimated."""
 Errors = dict[str, float]

@@ -115,7 +115,8 @@ class BranchProfile:
 class RepeatProfile:
     """Runs of a loop, a map or a race; ``rounds`` are those begun in all, or elements; ``most`` those of one.
 
-    ``by_number`` says of a loop how many of its rounds had a number, the first being 1, by ``length_bin``.
+    ``by_number`` counts the rounds of a loop by their numbers, in the bins of ``length_bin``. The first round of each
+    run has the number 1.
     """
 
     runs: int = 0
