@@ -6,6 +6,7 @@ python benchmarks/journal.py [--write]
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from benchmarks.results import machine, processor, table, write_section
 from lmc.ir.engine.protocol import Generation, OnDelta, Request, SamplingParams
 from lmc.ir.engine.toy import ToyEngine
 from lmc.runtime.journal.engine import JournaledEngine
+from lmc.runtime.journal.file import DONE, JournalFile
 from lmc.runtime.journal.journal import RunJournal
 
 CALLS = 10_000
@@ -96,6 +98,36 @@ def cost(count: int, in_flight: int, seconds: float, folder: Path) -> tuple[floa
     return without, with_journal, (with_cpu - without_cpu) / count * 1000
 
 
+def least(folder: Path) -> list[str]:
+    """Milliseconds for each of ``CALLS`` in sequence: by the disk alone, and by SQLite alone."""
+    page, count = bytes(8192), CALLS // 10
+    with (folder / "pages").open("w+b", buffering=0) as file:
+        file.write(page * count)
+        os.fsync(file.fileno())
+        start = time.perf_counter()
+        for number in range(2 * count):
+            os.pwrite(file.fileno(), page, number // 2 * len(page))
+            os.fdatasync(file.fileno())
+        disk = (time.perf_counter() - start) / count
+    answer = json.dumps({"token_ids": TimedEngine.answer.token_ids, "text": TimedEngine.answer.text})
+    file = JournalFile(str(folder / "least.lmcj"), writable=True)
+    try:
+        with file.transaction():
+            file.create()
+        start = time.perf_counter()
+        for number in range(count):
+            place: tuple[Any, ...] = ("generate", number // 5, f"judge/{number % 5}", 0)
+            with file.transaction():
+                parts = {"digest": bytes(16), "request": "x" * 200, "bound": 1000, "most": 64, "attempts": "[1]"}
+                entry = file.begin(*place, **parts)
+            with file.transaction():
+                file.end(entry, DONE, answer, TimedEngine.answer.usage)
+        database = (time.perf_counter() - start) / count
+    finally:
+        file.close()
+    return [f"{disk * 1000:.3f}", f"{database * 1000:.3f}"]
+
+
 def measured(folder: Path) -> list[list[str]]:
     """One row for each number of requests in flight, with answers at once and after ``SECONDS``."""
     rows: list[list[str]] = []
@@ -138,10 +170,13 @@ def main() -> None:
     build = Path(__file__).parents[1] / "build"  # on a disk: the folder for temporary files may be in memory
     build.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=build) as folder:
-        costs, resumption = measured(Path(folder)), resumed(Path(folder))
+        costs, floor, resumption = measured(Path(folder)), least(Path(folder)), resumed(Path(folder))
     head = ["in flight", "answer after", "calls", "ms per call, wall", "ms per call, CPU", "share of the run"]
     text = f"{machine()}, {processor()}. Prompts of 1,000 tokens, answers of 64; `synchronous=FULL`.\n\n"
     text += table(head, costs)
+    text += "\n" + table(
+        ["ms per call in sequence: two writes that the disk confirms", "two transactions of SQLite"], [floor]
+    )
     text += "\n" + table(["rows", "first run", "resumed", "resumed, output rewritten"], [resumption])
     print(text)
     if arguments.write:

@@ -196,7 +196,8 @@ class Generation:
     @property
     def usage(self) -> Usage:
         """The cost of the request, failed attempts included."""
-        return sum((each.usage for each in self.attempts), Usage())
+        own, *failed = self.attempts
+        return sum((each.usage for each in failed), own.usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,8 @@ class Score:
     @property
     def usage(self) -> Usage:
         """The cost of the request, failed attempts included."""
-        return sum((each.usage for each in self.attempts), Usage())
+        own, *failed = self.attempts
+        return sum((each.usage for each in failed), own.usage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,10 +53,10 @@ class JournaledEngine(EngineLayer):
                 on_delta(_delta(generation))
 
         def submit(begun: Begun) -> Handle[Generation]:
+            if self._queueing is None:  # it is no provider's, so nothing keeps its answers
+                return self.below.submit(request, on_delta)
             stored = StoredAnswer(partial(self._journal.keep, begun), begun.stored, begun.may_be_asked)
             asked = replace(request, stored=stored)
-            if self._queueing is None:
-                return self.below.submit(asked, on_delta)
             return self._queueing.submit_announced(asked, on_delta, partial(self._journal.begin, begun))
 
         bound = largest(self._bounds, request)

@@ -13,6 +13,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Generator, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -43,8 +44,9 @@ _FIND = (
 )
 _BEGIN = (
     "INSERT INTO entries (id, kind, row, op, number, digest, request, bound, most, attempts, state, prompt, "
-    "cached, generated, written, reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0)"
+    "cached, generated, written, reasoning) VALUES {values}"
 )
+_BEGUN_VALUES = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0)"
 # The result of one that is in flight is the id under which its provider keeps the answer.
 _SUPERSEDE = (
     "UPDATE entries SET result = CASE state WHEN 0 THEN NULL ELSE result END, state = CASE state WHEN 0 THEN 4 ELSE 3 "
@@ -52,9 +54,14 @@ _SUPERSEDE = (
 )
 _KEPT = "UPDATE entries SET result = ? WHERE id = ? AND state = 0"
 _END = (
-    "UPDATE entries SET state = ?, result = ?, prompt = ?, cached = ?, generated = ?, written = ?, reasoning = ? "
-    "WHERE id = ?"
+    "WITH ended (id, state, result, prompt, cached, generated, written, reasoning) AS (VALUES {values}) "
+    "UPDATE entries SET state = ended.state, result = ended.result, prompt = ended.prompt, cached = ended.cached, "
+    "generated = ended.generated, written = ended.written, reasoning = ended.reasoning "
+    "FROM ended WHERE entries.id = ended.id"
 )
+_ENDED_VALUES = "(?, ?, ?, ?, ?, ?, ?, ?)"
+_MOST_VALUES = 256
+"""Entries that one statement writes at most: a power of two. SQLite allows 32,766 parameters."""
 _OPEN = (
     "SELECT id, kind, row, op, number, request, bound, most FROM entries "
     "WHERE state = 0 AND (row = 0 OR row NOT IN (SELECT number FROM rows)) ORDER BY id"
@@ -141,7 +148,8 @@ class JournalFile:
 
     Raises ``InputError`` where the file is none, or is damaged, or is of a later version, or is in use. Other errors of
     SQLite are ``sqlite3.Error``. Used by one thread at a time. ``begin`` and ``end`` collect what they write until
-    ``transaction`` ends: one statement for many entries takes the interpreter's lock less often.
+    ``transaction`` ends, and one statement writes many entries: each step of SQLite gives the interpreter's lock away,
+    and waits up to 5 ms for it where another thread computes.
     """
 
     def __init__(self, path: str, *, writable: bool) -> None:
@@ -152,6 +160,8 @@ class JournalFile:
         self._last = 0
         self._begun: dict[tuple[int, str, int], tuple[object, ...]] = {}
         self._ended: dict[int, tuple[object, ...]] = {}
+        self._places: dict[int, set[tuple[str, int]] | None] | None = None
+        """The keys of all entries, by row; None: those of an earlier session, or of a finished row, are not here."""
         self._reserved = False
         self.database: sqlite3.Connection | None = None
         try:
@@ -196,6 +206,7 @@ class JournalFile:
     def create(self) -> None:
         """Make the tables, or empty them: a run begins. Inside of a transaction."""
         database = self.connection
+        self._places = {}
         if self.is_fresh:
             for statement in _SCHEMA:
                 database.execute(statement)
@@ -229,6 +240,8 @@ class JournalFile:
     def find(self, row: int, op: str, number: int) -> list[Stored]:
         """The entries under a key, by age: several where a request left again, or a program made several out of one."""
         key = row, op, number
+        if self._is_new(row, op, number):
+            return []
         if key in self._begun:
             self._flush()
         found = self.connection.execute(_FIND, key).fetchall()
@@ -254,6 +267,8 @@ class JournalFile:
         key = row, op, number
         if key in self._begun:
             self._flush()
+        if self._places is not None and (places := self._places.setdefault(row, set())) is not None:
+            places.add((op, number))
         self._last += 1
         self._begun[key] = (self._last, kind, row, op, number, digest, request, bound, most, attempts)
         return self._last
@@ -273,10 +288,12 @@ class JournalFile:
             (usage.prompt_tokens, usage.cached_tokens),
             (usage.cache_written_tokens, usage.reasoning_tokens),
         )
-        self._ended[entry] = (state, result, *prompt, usage.generated_tokens, *written, entry)
+        self._ended[entry] = (entry, state, result, *prompt, usage.generated_tokens, *written)
 
     def put_row(self, number: int, line: str | None, *, failed: bool) -> None:
         """Write a finished row."""
+        if self._places is not None:
+            self._places[number] = None
         self.connection.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (number, int(failed), line))
 
     def rows(self) -> Iterator[tuple[int, bool, str | None]]:
@@ -356,14 +373,25 @@ class JournalFile:
                 _HELD.discard(self._path)
             self._held = False
 
+    def _is_new(self, row: int, op: str, number: int) -> bool:
+        """Return True if it is known without the file that no entry has this key."""
+        if self._places is None:
+            return False
+        places = self._places.get(row, ())
+        return places is not None and (op, number) not in places
+
     def _flush(self) -> None:
         """Write what ``begin`` and ``end`` collected."""
-        if self._begun:
-            self.connection.executemany(_BEGIN, self._begun.values())
-            self._begun.clear()
-        if self._ended:
-            self.connection.executemany(_END, self._ended.values())
-            self._ended.clear()
+        for statement, values, written in ((_BEGIN, _BEGUN_VALUES, self._begun), (_END, _ENDED_VALUES, self._ended)):
+            entries = [*written.values()]
+            written.clear()
+            at, size = 0, _MOST_VALUES
+            while at < len(entries):
+                while size > len(entries) - at:
+                    size //= 2
+                text = statement.format(values=", ".join([values] * size))
+                self.connection.execute(text, [*chain.from_iterable(entries[at : at + size])])
+                at += size
 
     def _reserve(self) -> None:
         """Fill the ``-wal`` file with zeros up to the size that it gets anyway.

@@ -350,14 +350,12 @@ class RunJournal:
     def _work(self) -> None:
         is_over = False
         while not is_over:
-            steps: list[_Step] = []
-            step = self._queue.get()
+            steps = [self._queue.get()]
             with contextlib.suppress(queue.Empty):
-                while step is not None and len(steps) < MAX_BATCH:
-                    steps.append(step)
-                    step = self._queue.get_nowait()
-            is_over = step is None
-            self._commit(steps)
+                while steps[-1] is not None and len(steps) < MAX_BATCH:
+                    steps.append(self._queue.get_nowait())
+            is_over = steps[-1] is None
+            self._commit([step for step in steps if step is not None])
 
     def _commit(self, steps: list[_Step]) -> None:
         if self._error is None and steps:
