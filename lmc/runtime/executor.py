@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lmc.backend.plan import Plan
+from lmc.cache.batch_order.live import LiveTokens
 from lmc.ir.core import Value
 from lmc.ir.dialects.core_ops import SamplingOp, SelectOp
 from lmc.ir.engine.hosts import CallJournal
@@ -22,7 +24,7 @@ from lmc.runtime.batch_context import BatchContext
 from lmc.runtime.events import OnEvent
 from lmc.runtime.hints.lookahead import LookaheadHints
 from lmc.runtime.hints.pinned_prefixes import PinBudget
-from lmc.runtime.in_flight import InFlight
+from lmc.runtime.in_flight import InFlight, PoolRoom
 from lmc.runtime.machine import ProgramExit, StageRun, report_forced
 from lmc.runtime.operations import ask
 from lmc.runtime.prepared import PreparedPlan, prepare
@@ -71,6 +73,9 @@ class Resources:
         self.in_flight = InFlight(limits.requests)
         self.run = new_run()
         self.window = limits.requests
+        pool = None if isinstance(engine, Planned) else engine.info.kv_tokens
+        self.room = None if pool is None else PoolRoom(pool)
+        """The instances that fit into the pool of an engine that does not plan for them itself."""
         self.request_timeout = limits.request_timeout
         self.priority = limits.priority
         self.lane = limits.lane
@@ -158,6 +163,7 @@ class Executor:
         resources: Resources | None = None,
         first_position: int = 0,
         block: int = 1,
+        live: Sequence[LiveTokens] | None = None,
         on_cancelled: OnCancelled | None = None,
     ) -> None:
         """Run ``instances``, starting them in ``order`` (positions in ``instances``, each once).
@@ -165,7 +171,8 @@ class Executor:
         ``on_finished`` is called with a position and its end, in the event loop's thread, as soon as it is there; an
         instance that fails does not touch the others. Cancelling cancels what runs; what was reported stays true, and
         ``on_cancelled`` is called with the position of each one that had begun, and with what it had cost.
-        In blocks of ``block`` instances requests are served kind by kind.
+        In blocks of ``block`` instances requests are served kind by kind. ``live`` are the tokens that instances use
+        of a KV pool, in this order: those that do not fit into it wait, where the engine does not see to that itself.
         Several plans that make up one batch share its ``resources``, and take turns by ``first_position``.
         """
         if sorted(order) != list(range(len(instances))):
@@ -200,6 +207,7 @@ class Executor:
                 order,
                 on_finished=on_finished,
                 first_position=first_position,
+                live=live,
                 on_cancelled=on_cancelled,
             )
             await batch.run()
@@ -220,6 +228,7 @@ class _Batch:
         *,
         on_finished: OnFinished,
         first_position: int,
+        live: Sequence[LiveTokens] | None,
         on_cancelled: OnCancelled | None,
     ) -> None:
         self._around = around
@@ -228,6 +237,7 @@ class _Batch:
         self._order = order
         self._on_finished = on_finished
         self._first_position = first_position
+        self._live = live
         self._on_cancelled = on_cancelled
         self._stage: Stage = around.prepared.main.whole
         self._values: dict[Value, Any] = {}
@@ -263,10 +273,18 @@ class _Batch:
     async def _work(self, positions: Iterator[int]) -> None:
         for position in positions:
             index = self._order[position]
-            refused = self._resources.refusal()
-            end = await self._run_one(position, index) if refused is None else self._refused(refused)
+            async with self._room(position):
+                refused = self._resources.refusal()
+                end = await self._run_one(position, index) if refused is None else self._refused(refused)
             self._on_finished(index, end)
             await asyncio.sleep(0)  # an engine that answers at once would keep the loop from being told to stop
+
+    def _room(self, position: int) -> AbstractAsyncContextManager[None]:
+        """Return the block in which the instance at a position of the order has room in the engine's pool."""
+        room = self._resources.room
+        if room is None or self._live is None:
+            return nullcontext()
+        return room.running(self._first_position + position, self._live[position])
 
     def _refused(self, error: LmcError) -> Finished:
         """Return the end of an instance that does not start, at the line of its first request."""

@@ -1,9 +1,13 @@
-"""A bound on the requests that run at the same time; who waits is served in the order of the schedule."""
+"""Bounds on what runs at the same time: requests, and instances. Who waits is served in the order of the schedule."""
 
 from __future__ import annotations
 
+import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from lmc.cache.batch_order.live import LiveTokens
 
 Priority = tuple[int, ...]
 """Position of the instance in the schedule, rank of the instruction, number of the request: lowest first.
@@ -55,3 +59,46 @@ class InFlight:
                     self._free += 1
         finally:
             self._starting = False
+
+
+class PoolRoom:
+    """At most as many instances at a time as a KV pool of so many ``tokens`` holds together, and at least one.
+
+    For an engine that does not admit requests by its memory itself, as a server that serves them as they come: with
+    more instances, each finds its contexts evicted by the others. Belongs to one event loop and one batch.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+        self._running: dict[int, LiveTokens] = {}
+        self._waiting: list[tuple[int, LiveTokens, asyncio.Future[None]]] = []
+
+    @asynccontextmanager
+    async def running(self, position: int, size: LiveTokens) -> AsyncGenerator[None]:
+        """Wait until there is room for the instance at a position of the schedule; it runs inside of the block."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (position, size, turn))
+        self._start_waiting()
+        try:
+            await turn
+            yield
+        finally:
+            turn.cancel()  # where it still waits
+            self._running.pop(position, None)
+            self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        while self._waiting:
+            position, size, turn = self._waiting[0]
+            if not turn.cancelled():
+                if self._running and self._used({**self._running, position: size}) > self._tokens:
+                    return
+                self._running[position] = size
+                turn.set_result(None)
+            heapq.heappop(self._waiting)
+
+    @staticmethod
+    def _used(running: dict[int, LiveTokens]) -> int:
+        """Return the tokens of instances together: each shares with the one before it, but for the first."""
+        first = min(running)
+        return running[first].whole + sum(size.new for place, size in running.items() if place != first)

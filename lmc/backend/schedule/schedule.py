@@ -7,24 +7,28 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile, zip_longest
+from statistics import mean
 from typing import Any
 
 from lmc.backend.plan import Plan
 from lmc.backend.schedule.fingerprints import Origin
 from lmc.backend.schedule.input_text import KnownText
-from lmc.backend.schedule.request_model import Known, RequestModel, Unknown, known_beginnings, stages_of
+from lmc.backend.schedule.live_tokens import LiveTokensModel
+from lmc.backend.schedule.request_model import Known, Piece, RequestModel, Unknown, known_beginnings, stages_of
 from lmc.backend.schedule.trace_requests import (
     CHARACTERS,
     Length,
     characters_of_a_token,
+    piece_size,
     prompts_of,
     requests_of,
     tokens_of,
 )
+from lmc.cache.batch_order.live import LiveTokens
 from lmc.cache.batch_order.mixing import InstanceWork, mixed
 from lmc.cache.batch_order.ranks import InstanceOrder, Layout, most_shared_first
 from lmc.cache.simulation.layouts import affordable, choose_layout, middle, roomy_block
-from lmc.cache.simulation.report import Report
+from lmc.cache.simulation.report import REFERENCE, Report
 from lmc.cache.simulation.simulator import coarse_trial
 from lmc.cache.trace import TraceRequest
 from lmc.ir.core import Value
@@ -77,6 +81,38 @@ class Schedule:
         """Return estimated requests for the simulator, with the shared texts of the batch."""
         lengths = [(entry.instance, entry.values) for entry in self.entries]
         return requests_of(self.stages, lengths, characters=self.characters)
+
+    def waiting(self, room: Room, page: int) -> list[LiveTokens] | None:
+        """Return the tokens of entries in a pool with pages of ``page`` tokens, if they should wait for room in it.
+
+        Instances that wait compute nothing twice. Those that don't are more at a time, so that a step of decoding
+        serves more of them. None: that takes less time.
+        """
+        model = LiveTokensModel(self.stages, page)
+        live = self.live_tokens(model)
+        if not live:
+            return None
+        waiting, others = (
+            min(max(room.kv_tokens / max(mean(tokens), 1), 1), len(live))
+            for tokens in ([each.new for each in live], [each.mean for each in live])
+        )
+        saved = mean([each.again for each in live]) * REFERENCE.row
+        lost = model.steps * (1 / waiting - 1 / others) * REFERENCE.step
+        return live if waiting < len(live) and saved > lost else None
+
+    def live_tokens(self, model: LiveTokensModel) -> list[LiveTokens]:
+        """Return the tokens of each entry in a pool, in order."""
+        return [self._live_tokens(model, entry, is_first=not place) for place, entry in enumerate(self.entries)]
+
+    def _live_tokens(self, model: LiveTokensModel, entry: Entry, *, is_first: bool) -> LiveTokens:
+        def size(piece: Piece) -> int:
+            return piece_size(piece, self.stages, entry.values, self.characters)
+
+        def shared(piece: Known) -> int:
+            length, same = entry.values[piece.number] if piece.number < len(entry.values) else (0, 0)
+            return size(piece) if same == length else int(same / self.characters)
+
+        return model.of(size, None if is_first else shared)
 
 
 @dataclass(frozen=True, slots=True)

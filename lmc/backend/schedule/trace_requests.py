@@ -60,7 +60,7 @@ def prompts_of(stages: Sequence[RequestModel], lengths: Sequence[Length], charac
         size = 0
         if stage.base is not None:
             size = prompts[stage.base] + (stages[stage.base].answer if stage.answered else 0)
-        size += sum(_piece_size(piece, stages, lengths, characters) for piece in stage.pieces)
+        size += sum(piece_size(piece, stages, lengths, characters) for piece in stage.pieces)
         prompts.append(max(size, 1))
     return prompts
 
@@ -77,11 +77,12 @@ def pieces_of(
         parts.append([*answered, *stage.pieces])
         at = stage.base
     pieces = [piece for part in reversed(parts) for piece in part]
-    found = [(piece, _piece_size(piece, stages, lengths, characters)) for piece in pieces]
+    found = [(piece, piece_size(piece, stages, lengths, characters)) for piece in pieces]
     return found if any(size for _, size in found) else [(Unknown(1), 1)]
 
 
-def _piece_size(piece: Piece, stages: Sequence[RequestModel], lengths: Sequence[Length], characters: float) -> int:
+def piece_size(piece: Piece, stages: Sequence[RequestModel], lengths: Sequence[Length], characters: float) -> int:
+    """Tokens of a piece of the prompts of one instance."""
     match piece:
         case str():
             return _size(len(piece), characters)

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from lmc.backend.plan import Plan
-from lmc.backend.schedule.schedule import Room, Schedule, schedule_batch
+from lmc.backend.schedule.schedule import Room, schedule_batch
+from lmc.cache.batch_order.live import LiveTokens
 from lmc.cache.batch_order.ranks import Layout
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
@@ -25,7 +26,7 @@ from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.locations import raised_at
 from lmc.ir.engine.hosts import CallScope, Cancellation, calling_in, cancelled_by, run_id
 from lmc.ir.engine.observing import Observer
-from lmc.ir.engine.protocol import Engine, Place
+from lmc.ir.engine.protocol import Engine, Place, Planned
 from lmc.ir.errors import LmcError
 from lmc.ir.profile import Profile
 from lmc.ir.semantics.constraint_runtime import Compile
@@ -91,13 +92,36 @@ def limits_of(options: Options) -> Limits:
     return limits if options.requests is None else replace(limits, requests=options.requests)
 
 
+class BatchOrder(NamedTuple):
+    """The instances of a batch in their order, its layout, and the tokens that each uses of a KV pool.
+
+    ``live`` is None where they need not be known: the engine plans for its pool itself, or nothing is known of it.
+    """
+
+    order: Sequence[int]
+    layout: Layout
+    live: Sequence[LiveTokens] | None = None
+
+
 async def put_in_order(
-    plan: Plan, inputs: Sequence[Mapping[str, Any]], room: Room | None, layout: Layout | None
-) -> Schedule:
-    """``schedule_batch`` in a thread, as others share this loop: a daemon, for which no process waits at its end."""
+    plan: Plan, inputs: Sequence[Mapping[str, Any]], engine: Engine, requests: int, layout: Layout | None
+) -> BatchOrder:
+    """``schedule_batch`` for an engine that up to ``requests`` are sent to at once.
+
+    It runs in a thread, as others share this loop: a daemon, for which no process waits at its end. An engine that does
+    not plan gets one instance after the other: what it keeps is what it used last.
+    """
+    room, plans = Room.of(engine, requests), isinstance(engine, Planned)
+    if layout is None and not plans:
+        layout = Layout()
+
+    def work() -> BatchOrder:
+        schedule = schedule_batch(plan, inputs, room, layout)
+        live = None if plans or room is None else schedule.waiting(room, engine.info.page_tokens)
+        return BatchOrder(schedule.order, schedule.layout, live)
+
     pool = DaemonPool(1, "lmc-schedule")
     try:
-        work = partial(schedule_batch, plan, inputs, room, layout)
         return await asyncio.get_running_loop().run_in_executor(pool, work)
     finally:
         pool.shutdown(wait=False)
@@ -175,14 +199,15 @@ class Execution:
 
     async def _run_variant(self, jobs: Sequence[Job], position: int, group: asyncio.TaskGroup) -> None:
         compiled = jobs[0].compiled
-        order, layout = await self._order(compiled, jobs)
+        placed = await self._order(compiled, jobs)
         constraints = compiled.constraints(self._compile)
         executor = Executor(self._engine, compiled.prepared, compiled.hosts, constraints=constraints)
         await executor.run_batch(
             [Instance(job.number, job.inputs) for job in jobs],
-            order,
+            placed.order,
             lambda index, end: self._finished(jobs[index], end, group),
-            block=layout.block,
+            block=placed.layout.block,
+            live=placed.live,
             run_seed=self._seed,
             on_event=self._on_event,
             resources=self._resources,
@@ -190,17 +215,16 @@ class Execution:
             on_cancelled=lambda index, cost: self._stopped(jobs[index].number, cost),
         )
 
-    async def _order(self, compiled: Compiled, jobs: Sequence[Job]) -> tuple[Sequence[int], Layout]:
+    async def _order(self, compiled: Compiled, jobs: Sequence[Job]) -> BatchOrder:
         """The order of instances and its layout: later windows are laid out as the first one was."""
         if self._layout is not None:
-            return range(len(jobs)), self._layout
+            return BatchOrder(range(len(jobs)), self._layout)
         if len(jobs) == 1:
-            return (0,), Layout()
-        layout = self._layouts.get(compiled.plan)
-        room = Room.of(self._engine, self._limits.requests)
-        inputs = [job.inputs for job in jobs]
-        schedule = await put_in_order(compiled.plan, inputs, room, layout)
-        return schedule.order, self._layouts.setdefault(compiled.plan, schedule.layout)
+            return BatchOrder((0,), Layout())
+        inputs, layout = [job.inputs for job in jobs], self._layouts.get(compiled.plan)
+        placed = await put_in_order(compiled.plan, inputs, self._engine, self._limits.requests, layout)
+        self._layouts.setdefault(compiled.plan, placed.layout)
+        return placed
 
     def _finished(self, job: Job, end: Finished, group: asyncio.TaskGroup) -> None:
         if end.error is not None:

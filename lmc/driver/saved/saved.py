@@ -11,14 +11,13 @@ from typing import Any
 from lmc.backend.json.plan_json import MAX_CHARACTERS, load_plan
 from lmc.backend.lower import lower
 from lmc.backend.plan import Plan
-from lmc.backend.schedule.schedule import Room
 from lmc.cache.batch_order.ranks import Layout
 from lmc.driver.batch.rows import Signature
 from lmc.driver.batch.windows import Part, Waiting, WindowedRun
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.run.ending import OnResult, RunEnd
-from lmc.driver.run.execute import limits_of, put_in_order
+from lmc.driver.run.execute import BatchOrder, limits_of, put_in_order
 from lmc.driver.run.journals import acquire_engine, release_engine
 from lmc.driver.run.money import RunMoney
 from lmc.driver.run.result import Result, stopped
@@ -174,15 +173,16 @@ class _Windows:
             limits = limits_of(self._saved.options)
             self._resources = Resources(self._engine, limits, self._observer, self._calls, self._end.refusal)
         first, self._position = self._position, self._position + len(prepared)
-        order, layout = await self._order(prepared)
+        placed = await self._order(prepared)
         await self._executor.run_batch(
             prepared,
-            order,
+            placed.order,
             lambda index, end: self._deliver(prepared[index].number, _result(end), on_result, on_stopped),
             run_seed=self._saved.options.seed,
             resources=self._resources,
             first_position=first,
-            block=layout.block,
+            block=placed.layout.block,
+            live=placed.live,
             on_cancelled=lambda index, cost: self._stopped(prepared[index].number, cost, on_stopped),
         )
 
@@ -193,15 +193,14 @@ class _Windows:
     def _stopped(self, number: int, cost: Profile, on_stopped: OnResult) -> None:
         on_stopped(number, stopped(cost, self.money.spent_by(number)))
 
-    async def _order(self, prepared: Sequence[Instance]) -> tuple[Sequence[int], Layout]:
+    async def _order(self, prepared: Sequence[Instance]) -> BatchOrder:
         """The order of instances and its layout: later windows are laid out as the first one was."""
         if self._given is not None:
-            return range(len(prepared)), self._given
-        inputs = [instance.inputs for instance in prepared]
-        room = Room.of(self._engine, limits_of(self._saved.options).requests)
-        schedule = await put_in_order(self._saved.plan, inputs, room, self._layout)
-        self._layout = schedule.layout
-        return schedule.order, schedule.layout
+            return BatchOrder(range(len(prepared)), self._given)
+        inputs, requests = [instance.inputs for instance in prepared], limits_of(self._saved.options).requests
+        placed = await put_in_order(self._saved.plan, inputs, self._engine, requests, self._layout)
+        self._layout = placed.layout
+        return placed
 
     def close(self) -> None:
         if self._resources is not None:

@@ -30,6 +30,15 @@ _APIS: Mapping[str, tuple[Api, ...]] = {
 }
 SETTINGS = tuple(each.name for each in fields(RemoteSettings))
 """The settings of ``lmc.remote`` and of ``[tool.lmc.targets.NAME]``."""
+_COUNTS = (
+    "requests_per_minute",
+    "tokens_per_minute",
+    "concurrency",
+    "attempts",
+    "context_length",
+    "kv_tokens",
+    "kv_page",
+)
 _SECRET = ("api_key", "key", "token", "password", "secret")
 _NAMES_SHOWN = 3
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
@@ -123,8 +132,8 @@ def remote(spec: str, **settings: Any) -> RemoteTarget:
     ``settings`` are those of ``[tool.lmc.targets.NAME]``: ``api``, ``base_url``, ``api_key_env``,
     ``requests_per_minute``, ``tokens_per_minute``, ``concurrency``, ``first_token_timeout``, ``idle_timeout``,
     ``timeout``, ``attempts``, ``fallback``, ``continuation``, ``reasoning_tokens``, ``tokenizer``, ``server``,
-    ``context_length``, ``session_header``, ``store``, and ``capabilities``, which override those that lmc knows.
-    Raises ``InputError``.
+    ``context_length``, ``kv_tokens``, ``kv_page``, ``session_header``, ``store``, and ``capabilities``, which override
+    those that lmc knows. Raises ``InputError``.
     """
     hosted_target(spec, settings)
     return RemoteTarget(spec, settings)
@@ -292,6 +301,8 @@ def _choose(given: dict[str, Any], found: DatedProbe | None) -> None:
     if probe.token_ids and given.get("tokenizer"):
         given.setdefault("api", "completions")
     given.setdefault("context_length", probe.model.context_length)
+    if given.get("kv_tokens") is None and probe.model.kv_tokens is not None:
+        given |= {"kv_tokens": probe.model.kv_tokens, "kv_page": probe.model.kv_page}
 
 
 def _server_entries(
@@ -332,7 +343,15 @@ def _checked_settings(spec: str, given: Mapping[str, Any]) -> RemoteSettings:
                     remedy='take it out, set it in the environment, and name the variable: api_key_env = "MY_KEY"',
                 )
             raise InputError(f"{spec}: a target has no setting {name!r}", remedy=_near(name, SETTINGS))
-    for name in ("requests_per_minute", "tokens_per_minute", "concurrency", "attempts", "context_length"):
+    for name in (
+        "requests_per_minute",
+        "tokens_per_minute",
+        "concurrency",
+        "attempts",
+        "context_length",
+        "kv_tokens",
+        "kv_page",
+    ):
         value = given.get(name)
         if value is not None and (type(value) is not int or value < 1):
             raise InputError(f"{spec}: {name} is {value!r}", remedy="give a whole number from 1 on")

@@ -276,8 +276,9 @@ class EngineInfo:
     """The limits of an engine for planners. ``context_length`` and ``kv_tokens`` are in tokens.
 
     At most ``max_running`` requests run at once (None: as many as there are). A context of messages is limited by the
-    provider alone. ``fallbacks`` are the names and capabilities of those that are asked where this one fails.
-    ``attempts`` are the most attempts of a request at each of ``served``.
+    provider alone. The pool has pages of ``page_tokens``, and requests share whole ones. ``fallbacks`` are the names
+    and capabilities of those that are asked where this one fails. ``attempts`` are the most attempts of a request at
+    each of ``served``.
     """
 
     name: str
@@ -287,6 +288,7 @@ class EngineInfo:
     capabilities: Capabilities = OWN
     fallbacks: tuple[tuple[str, Capabilities], ...] = ()
     attempts: tuple[int, ...] = (1,)
+    page_tokens: int = 1
 
     @property
     def served(self) -> tuple[tuple[str, Capabilities], ...]:

@@ -138,14 +138,17 @@ class RemoteEngine:
         self._tokenizer = tokenizer
         self._capabilities = target.capabilities
         # The lengths of other contexts are no tokens of the model.
-        length = target.remote.context_length if target.capabilities.contexts == "tokens" else None
+        has_tokens = target.capabilities.contexts == "tokens"
+        length = target.remote.context_length if has_tokens else None
         self._info = EngineInfo(
             target.spec,
             length or _UNBOUNDED,
+            target.remote.kv_tokens if has_tokens else None,
             max_running=target.remote.concurrency,
             capabilities=target.capabilities,
             fallbacks=target.served[1:],
             attempts=target.attempts,
+            page_tokens=target.remote.kv_page,
         )
         self._service = RemoteService(
             model_named(target),

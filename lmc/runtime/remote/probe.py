@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +33,9 @@ _FEWEST = 5
 """Tokens of the sample with equal texts, so that a folder counts that the server has named, not the user."""
 _REFUSED = (401, 403)
 _VLLM = "vllm"
+_WITH_SERVER_INFO = ("lmc", "sglang")
+_POOL = "vllm:cache_config_info{"
+_POOL_PARTS = re.compile(r'[{,](num_gpu_blocks|block_size)="([1-9][0-9]{0,11})"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +47,16 @@ class ServedModel:
         name: its name in requests.
         context_length: the most tokens of a prompt and its output; None: the server does not tell.
         root: where the server has it from: perhaps a folder.
+        kv_tokens: the size of its KV pool in tokens; None: the server does not tell.
+        kv_page: tokens of a page of the pool.
     """
 
     owner: str
     name: str
     context_length: int | None = None
     root: str | None = None
+    kv_tokens: int | None = None
+    kv_page: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +187,31 @@ class _Server:
                 f"{self.address} has no model {self.wanted!r}", remedy=f"it has {names}: write server:URL#MODEL"
             )
         length, root = found[0].get("max_model_len"), found[0].get("root")
+        owner = _text(found[0].get("owned_by")) or "other"
         return ServedModel(
-            _text(found[0].get("owned_by")) or "other",
+            owner,
             found[0]["id"],
             length if type(length) is int and length > 0 else None,
             _text(root),
+            *self._pool(owner),
         )
+
+    def _pool(self, owner: str) -> tuple[int | None, int]:
+        """Return the tokens of the KV pool, and those of a page of it: of all engines behind the address together."""
+        place = self.address.removesuffix("/v1")
+        if owner == _VLLM:
+            _, data = self._read("GET", f"{place}/metrics")
+            lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.startswith(_POOL)]
+            pools = [{name: int(value) for name, value in _POOL_PARTS.findall(line)} for line in lines]
+            sizes = [(pool["num_gpu_blocks"], pool["block_size"]) for pool in pools if len(pool) == 2]
+            return (sum(pages * page for pages, page in sizes), max(page for _, page in sizes)) if sizes else (None, 1)
+        if owner in _WITH_SERVER_INFO:
+            status, told = self._ask("GET", "/server_info", place=place)
+            tokens = told.get("max_total_num_tokens") if status == 200 and isinstance(told, Mapping) else None
+            page = told.get("page_size") if isinstance(told, Mapping) else None
+            if type(tokens) is int and tokens > 0:
+                return tokens, page if type(page) is int and page > 0 else 1
+        return None, 1
 
     def takes_ids(self, model: str) -> bool:
         """Return True if a prompt may be token ids, and those of the output come back."""
@@ -223,18 +250,23 @@ class _Server:
         first = choices[0] if isinstance(choices, list) and choices else None
         return first if isinstance(first, Mapping) else {}, usage if isinstance(usage, Mapping) else {}
 
-    def _ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def _ask(self, method: str, path: str, body: Any = None, place: str | None = None) -> tuple[int, Any]:
         """Return the status and the JSON of an answer; None for one that is no JSON, or is too long."""
-        with self.client.stream(method, f"{self.address}{path}", json=body) as answer:
+        status, data = self._read(method, f"{self.address if place is None else place}{path}", body)
+        try:
+            return status, json.loads(data)
+        except (ValueError, RecursionError):
+            return status, None
+
+    def _read(self, method: str, address: str, body: Any = None) -> tuple[int, bytes]:
+        """Return the status and the bytes of an answer; none of one that is too long."""
+        with self.client.stream(method, address, json=body) as answer:
             data = bytearray()
             for part in answer.iter_bytes():
                 data += part
                 if len(data) > MOST_BYTES:
-                    return answer.status_code, None
-        try:
-            return answer.status_code, json.loads(data)
-        except (ValueError, RecursionError):
-            return answer.status_code, None
+                    return answer.status_code, b""
+        return answer.status_code, bytes(data)
 
 
 def _is_entry(given: Any) -> bool:

@@ -335,7 +335,51 @@ def test_a_probe_is_cached_per_address_for_the_user_alone(cache: Path, scripted:
     )
     assert hosted_target(spec, {}).capabilities.priority == "falling"
     target_of_run(Options(spec))
-    assert scripted.asked[asked:] == ["/v1/models"]  # is it the same model?
+    assert scripted.asked[asked:] == ["/v1/models", "/metrics"]  # is it the same model, with the same memory?
+
+
+_CACHE = 'vllm:cache_config_info{{block_size="{}",engine="{}",num_cpu_blocks="None",num_gpu_blocks="{}"}} 1.0'
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize(
+    ("owner", "path", "told", "pool"),
+    [
+        ("vllm", "/metrics", _CACHE.format(128, 0, 37).encode(), (4736, 128)),
+        ("vllm", "/metrics", f"# x\n{_CACHE.format(16, 0, 10)}\n{_CACHE.format(16, 1, 20)}\n".encode(), (480, 16)),
+        ("vllm", "/metrics", _CACHE.format("None", 0, 37).encode(), (None, 16)),
+        ("vllm", "/metrics", b"vllm:num_requests_running 0.0\n\xff", (None, 16)),
+        ("sglang", "/server_info", {"max_total_num_tokens": 5000, "page_size": 64}, (5000, 64)),
+        ("sglang", "/server_info", {"max_total_num_tokens": 5000}, (5000, 1)),
+        ("sglang", "/server_info", {"max_total_num_tokens": "5000"}, (None, 16)),
+        ("lmc", "/server_info", {"max_total_num_tokens": None}, (None, 16)),
+        ("lmc", "/server_info", [], (None, 16)),
+        ("other", "/server_info", {"max_total_num_tokens": 5000}, (None, 16)),
+    ],
+)
+def test_the_kv_pool_is_that_of_the_server_unless_it_is_set(
+    owner: str, path: str, told: Any, pool: Any, scripted: Scripted
+):
+    scripted.answers["/v1/models"] = (200, {"data": [{"id": "m", "owned_by": owner}]})
+    scripted.answers["/v1/completions"] = (200, _completion)
+    scripted.answers[path] = (200, told)
+    remote = target_of_run(Options(f"server:{scripted.url}")).remote
+    assert remote is not None
+    assert (remote.kv_tokens, remote.kv_page) == pool
+    remote = hosted_target(f"server:{scripted.url}", {"kv_tokens": 77, "kv_page": 11}).remote
+    assert remote is not None
+    assert (remote.kv_tokens, remote.kv_page) == (77, 11)
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_server_with_another_pool_is_probed_anew(scripted: Scripted):
+    scripted.answers["/v1/completions"] = (200, _completion)
+    for pages in (10, 20):
+        scripted.answers["/metrics"] = (200, _CACHE.format(16, 0, pages).encode())
+        probes.forget_probes()  # as in another process
+        remote = target_of_run(Options(f"server:{scripted.url}")).remote
+        assert remote is not None
+        assert remote.kv_tokens == 16 * pages
 
 
 @pytest.mark.usefixtures("cache")
