@@ -5,8 +5,9 @@ python benchmarks/cost_accuracy.py [--write] [--kind tokens] [--kind seconds] [-
 - tokens: calls, tokens and dollars of the examples, on random rows with the sentences of their data, and of the
   programs of `programs.py`. The examples run on the built-in model and on simulated providers that take them (OpenAI's
   chat API, Anthropic's), the programs on the small random model of `workloads.py`. Each is estimated without a profile
-  and with one of other rows. The error is that of the expected figure, as a share of what was measured; "outside"
-  counts figures that are not in their range.
+  and with one of other rows. The error is that of the expected figure, as a share of what was measured. After it is
+  the standard error of the difference of both means, from how much the rows differ from each other: a profile of other
+  rows has such errors even where the estimate has none. "outside" counts figures that are not in their range.
 - seconds: batches of the programs on the built-in model (float32) and on the random model of `workloads.py` (124.6M
   parameters, bfloat16). Each model is calibrated first, then each batch is predicted and run once, on an empty cache
   and after one row that is not counted. Outputs have fixed lengths, so errors are those of the steps and of the order.
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,7 +43,7 @@ from lmc import driver
 from lmc.driver.commands import calibrate, cost
 from lmc.driver.errors import LmcError
 from tests.examples.cases import EXAMPLES, MANY_ROWS, Example, similar_rows
-from tests.examples.measured import Measured, errors, estimated, outside, run_rows
+from tests.examples.measured import Measured, errors, estimated, outside, run_rows, sampling_error
 from tests.runtime.remote.hosted_runs import hosted, target
 from tests.runtime.remote.providers.replies import obedient
 from tests.runtime.remote.simulator import Simulator
@@ -57,11 +59,28 @@ AT_PROVIDERS = tuple(name for name in MANY_ROWS if name != "tree_of_thought")
 FITTING = tuple(name for name in SHAPES if name != "multi_turn_chat_short")
 """The programs with prompts that fit the built-in model, whose context has 4,096 tokens."""
 ROWS = 40
-MORE_ROWS = {"debate": 100}
-"""Answers decide how many calls it makes, so means of few rows differ much."""
+MORE_ROWS = {"debate": 100, "react": 100}
+"""Answers decide how many calls these make, so means of few rows differ much."""
 POOL = 100_000
 """Tokens for all rows: what a smaller pool evicts is not estimated."""
 Errors = dict[str, float]
+
+
+@dataclass(frozen=True)
+class ErrorsOfExample:
+    """Errors of the expected figures without and with a profile, those of its sampling, and the figures outside."""
+
+    without: Errors
+    profiled: Errors
+    sampling: Errors
+    outside: list[str]
+
+    def cell(self, figure: str) -> str:
+        """Return the errors of a figure; nothing where it was 0."""
+        if figure not in self.without:
+            return ""
+        sampling = f" ± {self.sampling[figure]:.0%}" if figure in self.sampling else ""
+        return f"{self.without[figure]:+.0%}, {self.profiled[figure]:+.0%}{sampling}"
 
 
 class FailedBatchError(SystemExit):
@@ -101,8 +120,8 @@ def program_rows(name: str, instances: int) -> tuple[list[Any], list[Any]]:
 
 def measure_tokens(
     model: str, name: str, workload: Example, options: driver.Options, other: list[Any]
-) -> tuple[Errors, Errors, list[str]] | None:
-    """Return the errors without and with a profile, and the figures outside; None: the target does not take it.
+) -> ErrorsOfExample | None:
+    """Return the errors of a workload; None: the target does not take it.
 
     Raises ``FailedBatchError`` where a row fails.
     """
@@ -124,7 +143,13 @@ def measure_tokens(
         if run.error is not None:
             raise FailedBatchError(model, name, run.error)
     found = estimated(workload.program, options, workload.rows, profiled.profile)
-    return errors(without, measured), errors(found, measured), [*outside(without, measured), *outside(found, measured)]
+    has_samples = min(len(run.rows) for run in runs) > 1
+    return ErrorsOfExample(
+        errors(without, measured),
+        errors(found, measured),
+        {name: sampling_error(name, profiled, measured) for name in measured.figures if has_samples},
+        [*outside(without, measured), *outside(found, measured)],
+    )
 
 
 def measure_seconds(model: str, dtype: Dtype, workload: str, instances: int) -> list[str]:
@@ -156,17 +181,15 @@ def measure_seconds(model: str, dtype: Dtype, workload: str, instances: int) -> 
 def tokens(instances: int) -> str:
     """Return the section of calls, tokens and dollars."""
     lines: list[list[str]] = []
-    every: dict[str, list[tuple[Errors, Errors]]] = {}
+    every: dict[str, list[ErrorsOfExample]] = {}
     strange: list[str] = []
 
-    def add(model: str, name: str, rows: int, found: tuple[Errors, Errors, list[str]] | None) -> None:
+    def add(model: str, name: str, rows: int, found: ErrorsOfExample | None) -> None:
         if found is None:
             return
-        without, with_profile, others = found
-        every.setdefault(model, []).append((without, with_profile))
-        strange.extend(f"{model} {name}: {each}" for each in others)
-        cells = [f"{without[each]:+.0%}, {with_profile[each]:+.0%}" if each in without else "" for each in FIGURES]
-        lines.append([model, name, str(rows), *cells, str(len(others))])
+        every.setdefault(model, []).append(found)
+        strange.extend(f"{model} {name}: {each}" for each in found.outside)
+        lines.append([model, name, str(rows), *map(found.cell, FIGURES), str(len(found.outside))])
         print(" | ".join(lines[-1]), flush=True)
 
     for api in ("builtin", "chat", "messages"):
@@ -181,18 +204,22 @@ def tokens(instances: int) -> str:
         add("words", name, len(rows), measure_tokens("words", name, Example(program, rows), options, other))
     for line in strange:
         print("outside its range:", line)
-    text = "Errors of the expected figures without a profile, and with one of other rows.\n\n"
+    text = "Errors of the expected figures without a profile, and with one of other rows ± the error of sampling.\n\n"
     return text + table(TOKENS_HEAD, lines) + "\n" + distribution(every)
 
 
-def distribution(every: dict[str, list[tuple[Errors, Errors]]]) -> str:
+def distribution(every: dict[str, list[ErrorsOfExample]]) -> str:
     """Return the median and the worst error of each figure on each target."""
     lines: list[list[str]] = []
-    for model, pairs in every.items():
-        for place, name in enumerate(("without", "with a profile")):
+    for model, workloads in every.items():
+        kinds = {
+            "without": [each.without for each in workloads],
+            "with a profile": [each.profiled for each in workloads],
+        }
+        for name, errors_of in kinds.items():
             cells: list[str] = []
             for figure in FIGURES:
-                found = [abs(pair[place][figure]) for pair in pairs if figure in pair[place]]
+                found = [abs(each[figure]) for each in errors_of if figure in each]
                 cells.append(f"{statistics.median(found):.0%}, {max(found):.0%}" if found else "")
             lines.append([model, name, *cells])
     return "Median and worst error:\n\n" + table(["target", "", *FIGURES], lines)

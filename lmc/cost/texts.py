@@ -31,10 +31,10 @@ _NORMALIZED = 12
 """Bytes that a normalizer makes of one at most: U+FDFA has 3, and 33 once it is decomposed."""
 _ASCII, _TWO, _THREE, _FOUR = 0.25, 0.5, 0.8, 1.6
 """Tokens of a character by the length of its UTF-8: Latin text, Greek and Cyrillic, CJK, emoji."""
+TOKEN_BYTES = round(1 / _ASCII)
+"""Bytes of a token of text, where no profile tells them."""
 _LENGTHS = ((_ASCII, range(0x80)), (_TWO, range(0xC2, 0xE0)), (_THREE, range(0xE0, 0xF0)), (_FOUR, range(0xF0, 0xF5)))
 _OTHERS = tuple((weight, bytes(set(range(256)) - set(kept))) for weight, kept in _LENGTHS)
-_TOKEN_BYTES = 4
-"""Bytes of a token of text, by the same weights."""
 _BYTES = 256
 """Token ids below it are bytes of text, others the marks of turns."""
 _TURN_MARKS = (0, 3, 16)
@@ -45,8 +45,8 @@ _TURN_MARKS = (0, 3, 16)
 class TextSize:
     """The size of an unknown text: at least nothing. None: no bound.
 
-    ``expected`` and ``most`` are tokens, those of an output being as many as it has when it is part of a prompt.
-    ``is_guess``: nothing about the text tells how many are expected.
+    ``expected`` are token ids of the tokenizer: bytes where it is that of messages. ``most`` are tokens, those of an
+    output being as many as it has when it is part of a prompt. ``is_guess``: nothing tells how many are expected.
     """
 
     expected: int
@@ -59,7 +59,7 @@ class TextSize:
 class PromptSpan:
     """Tokens of a part of a prompt. They may be less than none: a part may be shorter than what it is added to.
 
-    ``is_guess``: there are texts in it with a size that is a guess.
+    ``expected`` are token ids, as those of a ``TextSize``. ``is_guess``: it holds texts with a size that is a guess.
     """
 
     least: int
@@ -87,11 +87,11 @@ class Texts:
         """Return the sizes of the unknown texts in a text."""
         return [self._sizes[int(number)] for number in _MARKS.findall(text)]
 
-    def size(self, text: str, known_tokens: int) -> TextSize:
-        """Return the size of a text whose known parts have about so many tokens."""
+    def size(self, text: str, known_ids: int) -> TextSize:
+        """Return the size of a text whose known parts have about so many token ids."""
         found, length = self.sizes(text), len(known(text).encode())
         return TextSize(
-            known_tokens + sum(size.expected for size in found),
+            known_ids + sum(size.expected for size in found),
             _sum([length, *(size.most for size in found)]),
             _sum([length, *(size.most_bytes for size in found)]),
             any(size.is_guess for size in found),
@@ -199,6 +199,14 @@ class ModelCounting(Tokenizer):
     def token_bytes(self) -> int:
         return self._most_bytes or LONGEST_TOKEN
 
+    def length(self, ids: tuple[int, ...]) -> int:
+        """Return the token ids that are expected."""
+        return self.count(ids).expected
+
+    def ids_of(self, tokens: float, token_bytes: float = TOKEN_BYTES) -> int:  # noqa: ARG002 - ids are tokens
+        """Return the token ids that so many tokens are expected to have, of so many bytes each."""
+        return round(tokens)
+
     def count(self, ids: tuple[int, ...]) -> CostRange[int]:
         known_count, *spans = self._sums.of(ids, self._measured)
         return self.texts.added(spans, CostRange.exactly(known_count))
@@ -268,17 +276,22 @@ class MessageCounting(MessageTokenizer):
         return LONGEST_TOKEN
 
     def length(self, ids: tuple[int, ...]) -> int:
-        """Return the bytes and marks of turns that are expected, of which known texts have one id each."""
-        *counts, _least, expected, _most, _unbounded = self._sums.of(ids, self._measured)
-        return counts[0] + counts[1] + expected * _TOKEN_BYTES
+        """Return the token ids that are expected: marks of turns, and bytes of texts."""
+        marks, length, *_characters, _least, expected, _most, _unbounded = self._sums.of(ids, self._measured)
+        return marks + length + expected
+
+    def ids_of(self, tokens: float, token_bytes: float = TOKEN_BYTES) -> int:
+        """Return the token ids that so many tokens are expected to have, of so many bytes each."""
+        return round(tokens * token_bytes)
 
     def count(self, ids: tuple[int, ...]) -> CostRange[int]:
         marks, length, *counts = self._sums.of(ids, self._measured)
-        characters, spans = counts[: len(_OTHERS)], counts[len(_OTHERS) :]
+        characters, (span_least, span_bytes, *bounds) = counts[: len(_OTHERS)], counts[len(_OTHERS) :]
         least, expected, most = ((marks + 1) * tokens for tokens in _TURN_MARKS)
         tokens = sum(weight * count for (weight, _), count in zip(_OTHERS, characters, strict=True))
         least, most = least - (-length // LONGEST_TOKEN), most + length
-        return self.texts.added(spans, CostRange(least, min(max(least, expected + round(tokens)), most), most))
+        count = CostRange(least, min(max(least, expected + round(tokens)), most), most)
+        return self.texts.added((span_least, round(span_bytes / TOKEN_BYTES), *bounds), count)
 
     def _measured(self, ids: tuple[int, ...]) -> tuple[int, ...]:
         """Return the marks of turns, the bytes of text, the characters by their length, and the sums of the spans."""

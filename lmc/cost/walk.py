@@ -8,15 +8,17 @@ them. Where an unknown value decides, both ways are walked.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from lmc.cost.caching import Ways
 from lmc.cost.ranges import CostRange, total
 from lmc.cost.sending import sent_output, sent_prompt
-from lmc.cost.texts import MARK, CountingTokenizer, MessageCounting, PromptSpan, TextSize, known
+from lmc.cost.texts import MARK, TOKEN_BYTES, CountingTokenizer, MessageCounting, PromptSpan, TextSize, known
 from lmc.ir.core import Block, Constraint, Op, Value
+from lmc.ir.core import walk as walk_ops
 from lmc.ir.dialects.core_ops import (
     AssumeOp,
     BreakOp,
@@ -33,8 +35,8 @@ from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.engine.capabilities import OWN, Capabilities
 from lmc.ir.engine.protocol import EngineInfo, Generation, Score
-from lmc.ir.errors import InputError, Location
-from lmc.ir.ids import matching
+from lmc.ir.errors import InputError, LmcError, Location
+from lmc.ir.ids import count_holes, matching
 from lmc.ir.module import Module
 from lmc.ir.profile import OpProfile, Profile
 from lmc.ir.semantics import control_flow, selection
@@ -193,22 +195,21 @@ class WalkFacts:
     schema_bytes: Callable[[Constraint], int] = lambda _: 0
     is_batch: bool = False
 
-    def profile_of(self, template: str, op_id: str) -> OpProfile | None:
-        """Return the profile of an op: of its id in this run, else of all its runs."""
+    def profile_of(self, template: str, op_id: str, others: Collection[str] = ()) -> OpProfile | None:
+        """Return the profile of an op: of its id in this run, else of all its runs, which have none of ``others``."""
         ops = {} if self.profile is None else self.profile.ops
         if op_id in ops:
             return ops[op_id]
         pattern = matching(template)
-        found = [entry for each, entry in ops.items() if pattern.fullmatch(each)]
+        found = [entry for each, entry in ops.items() if each not in others and pattern.fullmatch(each)]
         return sum(found[1:], found[0]) if found else None
 
-    def measured_prompt(self, template: str, op_id: str, prompt: tuple[int, ...]) -> float | None:
-        """Return the tokens that a prompt of an op has by the profile; None: its text says more, or there is none.
+    def measured_prompt(self, found: OpProfile | None, prompt: tuple[int, ...]) -> float | None:
+        """Return the tokens that a prompt of an op has by its profile; None: its text says more, or there is none.
 
         Where nothing tells the size of a text in it, it is as long as those of the profile. Where the tokenizer is not
         known, it has as many tokens for each byte.
         """
-        found = self.profile_of(template, op_id)
         if found is None or not found.usage.calls:
             return None
         if self.tokenizer.texts.is_guess(prompt):
@@ -216,6 +217,16 @@ class WalkFacts:
         if isinstance(self.tokenizer, MessageCounting) and found.sent_bytes:
             return self.tokenizer.length(prompt) * found.sent_tokens / found.sent_bytes
         return None
+
+    def token_bytes(self, found: OpProfile | None, prompt: tuple[int, ...], sent: int) -> float:
+        """Return the bytes of a token of text by the profile of an op, where its tokenizer is not known.
+
+        What its API adds to a prompt has tokens too: without the profile, it is expected to have ``sent`` in all.
+        """
+        if found is None or not found.sent_tokens:
+            return TOKEN_BYTES
+        added = sent / self.tokenizer.count(prompt).expected
+        return added * found.sent_bytes / found.sent_tokens
 
 
 def walk_row(module: Module, inputs: Mapping[str, Any], facts: WalkFacts) -> RowRequests:
@@ -226,17 +237,20 @@ def walk_row(module: Module, inputs: Mapping[str, Any], facts: WalkFacts) -> Row
     """
     facts.tokenizer.texts.end_row()
     body = module.main.body
-    walk = _Walk(facts, bind_parameters(body.parameters, inputs))
+    walk = _Walk(facts, bind_parameters(body.parameters, inputs), _ids_of_single_runs(module))
     error: Exception | None = None
     try:
         walk.block(body)
-    except _Ended:
-        pass
-    except RecursionError:
-        raise
-    except Exception as raised:
-        error = raised
+    except _Ended as ended:
+        error = ended.error
     return RowRequests(tuple(walk.requests), tuple(walk.breaks), error, inputs, tuple(walk.prefixes))
+
+
+@lru_cache(maxsize=16)
+def _ids_of_single_runs(module: Module) -> frozenset[str]:
+    """Return the ids of the calls of a module that have one run at most: no run of another call has such an id."""
+    calls = (op for op in walk_ops([module.main.body]) if isinstance(op, SamplingOp | SelectOp))
+    return frozenset(op.id for op in calls if not count_holes(op.id))
 
 
 def pins_prefixes(capabilities: Capabilities) -> bool:
@@ -256,7 +270,11 @@ def holds_unknown(value: Any) -> bool:
 
 
 class _Ended(Exception):  # noqa: N818 - no error: the way that is walked has come to its end
-    """The program ends, or fails, on the way that is walked."""
+    """The program ends on the way that is walked, or fails there with ``error``. No other exception is a program's."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self.error = error
 
 
 _ONCE = CostRange(1.0, 1.0, 1.0)
@@ -266,7 +284,7 @@ _ONCE = CostRange(1.0, 1.0, 1.0)
 class _Walk:
     """Walks blocks. ``runs`` is how often the place is reached where it is, ``guards`` the open bodies of ``cf.try``.
 
-    ``depth`` is the number of the regions around the place.
+    ``single_runs`` are the ids of calls without holes. ``depth`` is the number of the regions around the place.
     ``way`` is the number of the uncertain way that is walked: an object is known as long as it is only changed on the
     way on which it was made. ``waits`` are the requests that a value waits for, ``control`` those that the place waits
     for, ``sources`` the values that flow into those of regions. ``changed`` are the others, by their address, and kept
@@ -275,6 +293,7 @@ class _Walk:
 
     facts: WalkFacts
     environment: dict[Value, Any]
+    single_runs: frozenset[str]
     requests: list[EstimatedRequest] = field(default_factory=list[EstimatedRequest])
     breaks: list[BreakReached] = field(default_factory=list[BreakReached])
     prefixes: list[ComputedPrefix] = field(default_factory=list[ComputedPrefix])
@@ -302,6 +321,12 @@ class _Walk:
         return control_flow.region_results(end, self.environment)
 
     def _run(self, op: Op) -> None:
+        try:
+            self._walk_op(op)
+        except LmcError as error:
+            raise _Ended(error) from None
+
+    def _walk_op(self, op: Op) -> None:
         needed = self._waits(op.operands) | self.control
         count = len(self.requests)
         if isinstance(op, RegionOp):
@@ -312,7 +337,7 @@ class _Walk:
         if isinstance(op, RegionOp):
             results = self._region_op(op)
         elif isinstance(op, SamplingOp) and op.forced is None:
-            results = self._generate(*self.facts.constraints.defined(op, self.environment))
+            results = self._generate(*self._defined(op))
         elif isinstance(op, SelectOp):
             results = self._select(op)
         elif isinstance(op, HostCallOp):
@@ -350,7 +375,7 @@ class _Walk:
     def _unknown(self, kind: Type, size: TextSize | None = None) -> Any:
         texts = self.facts.tokenizer.texts
         if kind == TEXT:
-            return texts.text(size or TextSize(_LONG // 4, None, None, is_guess=True))
+            return texts.text(size or TextSize(self.facts.tokenizer.ids_of(_LONG // 4), None, None, is_guess=True))
         if kind == CTX:
             return Context.empty(self.facts.tokenizer).text(self._unknown(TEXT))
         return UNKNOWN
@@ -374,8 +399,7 @@ class _Walk:
 
     def _local(self, op: Op) -> tuple[Any, ...]:
         """Results of an op that needs no engine."""
-        environment, tokenizer = self.environment, self.facts.tokenizer
-        values = [environment[value] for value in op.operands]
+        values = [self.environment[value] for value in op.operands]
         is_unknown = any(map(self._is_unknown, values))
         if isinstance(op, AssumeOp) and is_unknown:
             return ()
@@ -384,8 +408,19 @@ class _Walk:
         if not isinstance(op, PyCallOp) or not is_unknown:
             if any(value is UNKNOWN for value in values):
                 return tuple(self._unknown(value.type) for value in op.results)
-            return semantics.evaluate(op, environment, tokenizer, self.facts.constraints)
+            return self._evaluated(op)
         return (self._called(op),)
+
+    def _evaluated(self, op: Op) -> tuple[Any, ...]:
+        """Return the results of an op. A builtin raises anything, as in the program; all else raises ``LmcError``."""
+        try:
+            return semantics.evaluate(op, self.environment, self.facts.tokenizer, self.facts.constraints)
+        except RecursionError:
+            raise
+        except Exception as error:
+            if isinstance(op, PyCallOp | LocalCallOp):
+                raise _Ended(error) from None
+            raise
 
     def _called(self, op: PyCallOp) -> Any:
         """Return what a builtin gives for values that are not all known."""
@@ -399,8 +434,8 @@ class _Walk:
         is_whole = not any(value is UNKNOWN or self._is_changed(value) for value in positional)
         if is_whole and (op.function in _STRUCTURAL or self._has_known_length(op, positional) or _adds(op, positional)):
             try:
-                return semantics.evaluate(op, self.environment, self.facts.tokenizer)[0]
-            except Exception:
+                return self._evaluated(op)[0]
+            except _Ended:
                 return self._unknown(kind)
         return self._unknown(kind)
 
@@ -417,8 +452,8 @@ class _Walk:
         is_whole = not any(value is UNKNOWN or self._is_changed(value) for value in values)
         if here and is_whole and (not is_unknown or (moves and (is_made or isinstance(owner, list | dict)))):
             try:
-                results = semantics.evaluate(op, self.environment, self.facts.tokenizer)
-            except Exception:
+                results = self._evaluated(op)
+            except _Ended:
                 if not is_unknown:
                     raise
             else:
@@ -432,8 +467,7 @@ class _Walk:
         """Return the size of a text."""
         plain = known(text)
         tokenizer = self.facts.tokenizer
-        tokens = tokenizer.count(tokenizer.encode(plain)).expected if plain else 0
-        return tokenizer.texts.size(text, tokens)
+        return tokenizer.texts.size(text, tokenizer.length(tokenizer.encode(plain)) if plain else 0)
 
     # Calls
 
@@ -463,6 +497,12 @@ class _Walk:
         self.prefixes.append(prefix)
         return frozenset((-len(self.prefixes),))
 
+    def _defined(self, op: SamplingOp) -> tuple[SamplingOp, Constraints]:
+        """Return an op and its constraints. A definition that is not known remains one."""
+        if any(self._is_unknown(self.environment[value]) for value in op.definition):
+            return op, self.facts.constraints
+        return self.facts.constraints.defined(op, self.environment)
+
     def _generate(self, op: SamplingOp, constraints: Constraints) -> tuple[Any, ...]:
         context: Context = self.environment[op.context]
         op_id = self._id(op)
@@ -474,7 +514,11 @@ class _Walk:
         symbol, served = constraints.symbols.get(op.constraint or ""), self.facts.info.capabilities
         schema = 0 if symbol is None or served.structured != "schema" else self.facts.schema_bytes(symbol)
         tokens = sent_prompt(context.prompt, self.facts.tokenizer.count, served, schema)
-        tokens = self._measured(op, op_id, context.prompt, tokens)
+        is_constrained = op.constraint is not None or bool(op.definition)
+        if is_constrained and symbol is None and served.structured == "schema":  # nothing bounds one that is not known
+            tokens = replace(tokens, most=None)
+        found, sent = self._profile(op, op_id), tokens.expected
+        tokens = self._measured(found, context.prompt, tokens)
         for number in range(count):
             reasoning, mean = _NO_TOKENS, None
             if len(recorded) == count:
@@ -482,10 +526,12 @@ class _Walk:
                 output, basis = CostRange.exactly(generation.generated_tokens), "recorded"
                 texts.append(constraints.read(op, generation.text))
             else:
-                output, basis = self._output(op, op_id)
-                mean = self._mean_length(op, op_id) if basis == "profile" else None
-                reasoning = self._reasoning(op, op_id, output)
-                generation = self._answer(op, output)
+                mean = None if found is None else found.mean_length
+                output, basis = self._output(op, mean)
+                reasoning = self._reasoning(found, output)
+                kept = (output.expected if mean is None else mean) - reasoning.expected
+                token_bytes = self.facts.token_bytes(found, context.prompt, sent)
+                generation = self._answer(op, output, self.facts.tokenizer.ids_of(kept, token_bytes))
                 texts.append(generation.text if op.value_type == TEXT else UNKNOWN)
             generations.append(generation)
             self._request(
@@ -504,11 +550,12 @@ class _Walk:
             return (texts, *metas)
         return (context.generated(generations[0]), texts[0], *metas)
 
-    def _measured(
-        self, op: SamplingOp | SelectOp, op_id: str, prompt: tuple[int, ...], tokens: CostRange[int]
-    ) -> CostRange[int]:
+    def _profile(self, op: SamplingOp | SelectOp, op_id: str) -> OpProfile | None:
+        return self.facts.profile_of(op.id, op_id, self.single_runs)
+
+    def _measured(self, found: OpProfile | None, prompt: tuple[int, ...], tokens: CostRange[int]) -> CostRange[int]:
         """Return the tokens of a prompt: those expected are from the profile where its own texts do not tell them."""
-        measured = self.facts.measured_prompt(op.id, op_id, prompt)
+        measured = self.facts.measured_prompt(found, prompt)
         if measured is None:
             return tokens
         expected = max(round(measured), tokens.least)
@@ -533,23 +580,18 @@ class _Walk:
             )
         )
 
-    def _mean_length(self, op: SamplingOp, op_id: str) -> float | None:
-        measured = self.facts.profile_of(op.id, op_id)
-        return None if measured is None else measured.mean_length
-
-    def _reasoning(self, op: SamplingOp, op_id: str, output: CostRange[int]) -> CostRange[int]:
+    def _reasoning(self, found: OpProfile | None, output: CostRange[int]) -> CostRange[int]:
         """Return the part of an output that is reasoning: of a model that reasons, it may be all."""
         served = self.facts.info.capabilities
         if not (served.reasoning or served.reasoning_tokens):
             return _NO_TOKENS
         expected = served.reasoning_tokens // 2
-        measured = self.facts.profile_of(op.id, op_id)
-        if measured is not None and measured.usage.calls:
-            expected = round(measured.usage.reasoning_tokens / measured.usage.calls)
+        if found is not None and found.usage.calls:
+            expected = round(found.usage.reasoning_tokens / found.usage.calls)
         return CostRange(0, min(expected, output.expected), output.most)
 
-    def _output(self, op: SamplingOp, op_id: str) -> tuple[CostRange[int], Basis]:
-        """Return the tokens of one output and why it is expected to have so many."""
+    def _output(self, op: SamplingOp, mean: float | None) -> tuple[CostRange[int], Basis]:
+        """Return the tokens of one output and why it is expected to have so many: the ``mean`` of a profile."""
         served = self.facts.info.capabilities
         symbol = self.facts.constraints.symbols.get(op.constraint or "")
         shortest, longest = (None, None) if symbol is None else self.facts.lengths(symbol)
@@ -565,7 +607,6 @@ class _Walk:
         reasoning = served.reasoning_tokens
         basis: Basis = "guess"
         expected = most if most <= _LONG else most // 2
-        mean = self._mean_length(op, op_id)
         if mean is not None:
             expected, basis, reasoning = round(mean), "profile", 0
         elif op.expected_tokens is not None:
@@ -573,14 +614,18 @@ class _Walk:
         most = sent_output(most, served)
         return CostRange(least, min(max(expected + reasoning // 2, least), most), most), basis
 
-    def _answer(self, op: SamplingOp, output: CostRange[int]) -> Generation:
-        """Return an unknown output: the tokens that it leaves in the context, and its text."""
+    def _answer(self, op: SamplingOp, output: CostRange[int], ids: int) -> Generation:
+        """Return an unknown output: the tokens that it leaves in the context, and its text.
+
+        It is expected to have so many ``ids`` in later prompts, which have no reasoning.
+        """
         tokenizer = self.facts.tokenizer
         most = output.most
         assert most is not None, "max_tokens is a bound"
-        ends_early = bool(op.stop or op.stop_token_ids or op.constraint) or isinstance(tokenizer, MessageCounting)
-        kept = tokenizer.texts.token(PromptSpan(0 if ends_early else op.min_tokens, output.expected, most))
-        text = tokenizer.texts.text(TextSize(output.expected, most, most * tokenizer.token_bytes))
+        is_constrained = op.constraint is not None or bool(op.definition)
+        ends_early = bool(op.stop or op.stop_token_ids) or is_constrained or isinstance(tokenizer, MessageCounting)
+        kept = tokenizer.texts.token(PromptSpan(0 if ends_early else op.min_tokens, ids, most))
+        text = tokenizer.texts.text(TextSize(ids, most, most * tokenizer.token_bytes))
         remainder = ""
         if op.stop and tokenizer.token_bytes > 1:  # a token that holds the beginning of a stop leaves its own
             remainder = tokenizer.texts.text(TextSize(0, 1, tokenizer.token_bytes - 1))
@@ -608,7 +653,7 @@ class _Walk:
         ):  # where the choices begin depends on what is not known
             start = CostRange(min(start.least, whole.least), whole.expected, whole.most)
         if op.method != "unconditional_likelihood_normalized" and info.capabilities == OWN:
-            start = self._measured(op, op_id, context.prompt, start)
+            start = self._measured(self._profile(op, op_id), context.prompt, start)
         starts.append((prompt, start))
         if op.method == "unconditional_likelihood_normalized":
             alone = self.facts.tokenizer.start_ids
@@ -635,11 +680,17 @@ class _Walk:
 
     def _written(self, op: SelectOp, choices: Sequence[str]) -> tuple[Any, ...]:
         """Results of a selection that the model writes."""
-        generation, constraints = selection.written_op(op, choices, self.facts.constraints)
+        generation, constraints = selection.written_op(op, list(map(known, choices)), self.facts.constraints)
+        if any(map(holds_unknown, choices)):
+            constraints = self.facts.constraints
         room = generation.max_tokens + sum(size.most or 0 for each in choices for size in self._sizes(each))
         results = self._generate(replace(generation, max_tokens=room), constraints)
-        if holds_unknown(results[1]):
-            results = (results[0], self._either_text(choices))
+        if holds_unknown(results[1]):  # the context gets the choice, without the form in which it is written
+            choice = self._either_text(choices)
+            size = self._size(choice)
+            token = self.facts.tokenizer.texts.token(PromptSpan(0, size.expected, size.most, size.is_guess))
+            before: Context = self.environment[op.context]
+            results = (before.generated(Generation((token,), choice, "eos")), choice)
         return selection.written_results(results, choices)
 
     def _sizes(self, text: str) -> list[TextSize]:
@@ -683,14 +734,14 @@ class _Walk:
         shared = 0
         while shared < min(len(first), len(second)) and first[shared] == second[shared]:
             shared += 1
-        count = self.facts.tokenizer.count
+        count, length = self.facts.tokenizer.count, self.facts.tokenizer.length
         one, other, begun = count(first), count(second), count(first[:shared])
         slack = 0 if _turns(left) == _turns(right) else _TURN_SLACK
         most = _largest([one.most, other.most])
         # The beginning has a range of its own, which the rest may make up for.
         above = None if most is None else most - begun.least + slack
         below = min(one.least, other.least) - (begun.least if begun.most is None else begun.most) - slack
-        middle = _mean(one.expected, other.expected, share) - begun.expected
+        middle = _mean(length(first), length(second), share) - length(first[:shared])
         texts = self.facts.tokenizer.texts
         is_guess = texts.is_guess(first[shared:]) or texts.is_guess(second[shared:])
         token = texts.token(PromptSpan(below, middle, above, is_guess))
@@ -733,11 +784,7 @@ class _Walk:
         self.way = self.ways
         try:
             return self._enter(block, arguments)
-        except (_Ended, control_flow.ProgramLeft):
-            return None
-        except RecursionError:
-            raise
-        except Exception:
+        except _Ended:
             return None
         finally:
             self.way = before
@@ -882,14 +929,12 @@ class _Walk:
         self.guards += 1
         try:
             yielded: tuple[Any, ...] | None = self._enter(op.body, ())
-        except _Ended:
-            yielded = None
-        except Exception as error:
-            if not control_flow.catches(op, error):
-                raise
-            if len(self.requests) == requests and self.runs == before:
-                self.runs = before
-                return control_flow.caught_results(op, error, self.environment)
+        except _Ended as ended:
+            if ended.error is not None:
+                if not control_flow.catches(op, ended.error):
+                    raise
+                if len(self.requests) == requests and self.runs == before:
+                    return control_flow.caught_results(op, ended.error, self.environment)
             yielded = None
         finally:
             self.guards -= 1
@@ -915,7 +960,10 @@ class _Walk:
             self._on_a_way(op.body, arguments, CostRange(0.0, before.expected * mean, None))
             self.runs = before
             return tuple(self._unknown(value.type) for value in op.results)
-        rows = control_flow.elements(op, self.environment)
+        try:
+            rows = control_flow.elements(op, self.environment)
+        except ValueError as error:  # lists of different lengths
+            raise _Ended(error) from None
         if isinstance(op, MapOp):
             return control_flow.map_results(op, [self._enter(op.body, row) for row in rows])
         yielded: list[Any] | None = None

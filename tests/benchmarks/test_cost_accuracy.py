@@ -6,11 +6,20 @@ from pathlib import Path
 import pytest
 
 import lmc
-from benchmarks.cost_accuracy import FITTING, FailedBatchError, distribution, example_rows, measure_tokens, program_rows
+from benchmarks.cost_accuracy import (
+    FITTING,
+    ErrorsOfExample,
+    FailedBatchError,
+    distribution,
+    example_rows,
+    measure_tokens,
+    program_rows,
+)
 from benchmarks.programs import PROGRAMS
 from lmc.driver import Options
+from lmc.ir.profile import Profile
 from tests.examples.cases import Example
-from tests.examples.measured import errors, estimated, outside, run_rows
+from tests.examples.measured import Measured, errors, estimated, outside, run_rows, sampling_error
 from tests.runtime.remote.hosted_runs import hosted, target
 from tests.runtime.remote.simulator import Simulator
 from tests.runtime.server.servers import FULL, Served, served
@@ -33,9 +42,8 @@ def test_a_program_lies_in_its_range_and_a_profile_of_other_rows_is_within_a_ten
     other, rows = program_rows(name, 2)
     found = measure_tokens("toy", name, Example(PROGRAMS[name], rows), Options("toy"), other)
     assert found is not None
-    _, with_profile, strange = found
-    assert not strange
-    assert all(abs(error) <= 0.1 for error in with_profile.values()), with_profile
+    assert not found.outside
+    assert all(abs(error) <= 0.1 for error in found.profiled.values()), found.profiled
 
 
 @pytest.mark.parametrize("name", ON_BUILTIN)
@@ -88,7 +96,23 @@ def test_rows_of_a_profile_are_others() -> None:
 
 
 def test_the_distribution_has_the_median_and_the_worst_error() -> None:
-    errors_of = [({"calls": -0.5, "prompt": 0.2}, {"calls": share, "prompt": 0.0}) for share in (0.0, -0.1, 0.3)]
+    errors_of = [
+        ErrorsOfExample({"calls": -0.5, "prompt": 0.2}, {"calls": share, "prompt": 0.0}, {"calls": 0.1}, [])
+        for share in (0.0, -0.1, 0.3)
+    ]
+    assert [errors_of[1].cell(figure) for figure in ("calls", "prompt", "cached")] == [
+        "-50%, -10% ± 10%",
+        "+20%, +0%",
+        "",
+    ]
     text = distribution({"toy": errors_of})
     assert "| toy | without | 50%, 50% | 20%, 20% |" in text
     assert "| toy | with a profile | 10%, 30% | 0%, 0% |" in text
+
+
+def test_the_error_of_sampling_is_that_of_the_difference_of_two_means() -> None:
+    profiled, measured = (
+        Measured({}, [{"calls": value} for value in values], Profile("p"), None)
+        for values in ((1, 2, 3, 2), (2, 4, 6, 4))
+    )
+    assert sampling_error("calls", profiled, measured) == pytest.approx(((2 / 3 + 8 / 3) / 4) ** 0.5 / 4)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +15,21 @@ from lmc.cost.sending import PROVIDER_TOKENS
 from lmc.cost.texts import counting
 from lmc.cost.walk import RowRequests, WalkFacts, walk_row
 from lmc.ir.builder import Builder
-from lmc.ir.core import Value
-from lmc.ir.dialects.core_ops import ContextOp, ExtendOp, GenOp, HostCallOp, ReturnOp
-from lmc.ir.dialects.region_ops import ConditionOp, LoopOp, YieldOp
+from lmc.ir.core import Constraint, Value
+from lmc.ir.dialects.core_ops import ContextOp, ExtendOp, GenOp, HostCallOp, PyCallOp, ReturnOp, SelectOp
+from lmc.ir.dialects.region_ops import ConditionOp, CondOp, LoopOp, YieldOp
 from lmc.ir.engine.capabilities import Capabilities
-from lmc.ir.engine.protocol import EngineInfo
+from lmc.ir.engine.protocol import (
+    DoneHandle,
+    EngineInfo,
+    EngineStatistics,
+    Generation,
+    Handle,
+    OnDelta,
+    Request,
+    Score,
+    ScoreRequest,
+)
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
 from lmc.ir.ids import matching
 from lmc.ir.module import Function, Module
@@ -26,9 +37,10 @@ from lmc.ir.profile import OpProfile, Profile, Recording, length_bins
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.interpreter import interpret
 from lmc.ir.tokens.messages import message_tokenizer
-from lmc.ir.types import BOOL, CTX, TEXT
+from lmc.ir.tokens.tokenizer import Tokenizer
+from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT
 from lmc.ir.usage import Usage
-from tests.flow_strategies import flow_programs
+from tests.flow_strategies import FlowAuthor, flow_programs
 from tests.program_strategies import Program, programs
 from tests.recording_toy import RecordingToy
 
@@ -246,6 +258,134 @@ def test_prompts_without_a_tokenizer_have_the_tokens_for_each_byte_of_the_profil
     assert 1000 <= expected(hosted) == expected(local + hosted) <= 1010
 
 
+@dataclass
+class _HiddenTokens:
+    """Messages to a model that has a token for each ``rate`` bytes, reasons, and has these answers, one after another.
+
+    Each answer has so many tokens without its reasoning.
+    """
+
+    rate: int
+    reasoning: int
+    answers: Iterator[int]
+    tokenizer: Tokenizer = field(default_factory=message_tokenizer)
+    statistics: EngineStatistics = field(default_factory=EngineStatistics)
+    info: EngineInfo = field(
+        default_factory=lambda: EngineInfo(
+            "openai:m", 1 << 20, capabilities=Capabilities(contexts="messages", scores=False, reasoning=True)
+        )
+    )
+
+    def submit(self, request: Request, on_delta: OnDelta | None = None) -> Handle[Generation]:
+        assert on_delta is None
+        tokens = next(self.answers)
+        text = "word"[: self.rate].ljust(self.rate, ".") * tokens
+        return DoneHandle.of(
+            Generation(
+                self.tokenizer.encode(text),
+                text,
+                "eos",
+                prompt_tokens=round(len(request.prompt) / self.rate),
+                generated_tokens=tokens + self.reasoning,
+                reasoning_tokens=self.reasoning,
+            )
+        )
+
+    def score(self, request: ScoreRequest) -> Handle[Score]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["other", "same", "either"]), st.integers(0, 60), st.integers(100, 800)),
+        min_size=1,
+        max_size=6,
+    ),
+    st.integers(2, 8),
+    st.sampled_from([0, 40]),
+)
+def test_a_profile_of_a_row_tells_the_prompts_of_that_row_without_a_tokenizer(
+    steps: list[tuple[str, int, int]], rate: int, reasoning: int
+) -> None:
+    """Each step sends a text and an earlier answer, in the same conversation, in another one, or in either of them."""
+    build = Builder((Value("text", TEXT),))
+    (empty,) = build.emit(ContextOp, [CTX])
+    context, answer = empty, build.parameters[0]
+    for number, (place, _, length) in enumerate(steps):
+        text = ("t" * length, answer)
+        before = empty if place == "other" else context
+        if place == "either":
+            (flag,) = build.emit(PyCallOp, [BOOL], function="eq", arguments=(answer, "never"))
+            other, one = build.nested(()), build.nested(())
+            (told,) = one.emit(ExtendOp, [CTX], context=before, role="user", text=("o" * length,))
+            one.emit(YieldOp, values=(told,))
+            other.emit(YieldOp, values=(before,))
+            (before,) = build.emit(
+                CondOp, [CTX], id=f"either{number}", flag=flag, then=other.block(), otherwise=one.block()
+            )
+        (asked,) = build.emit(ExtendOp, [CTX], context=before, role="user", text=text)
+        context, answer = build.emit(GenOp, [CTX, TEXT], context=asked, id=f"step{number}", max_tokens=100)
+    build.emit(ReturnOp, context=context)
+    module = Module("steps", (Function("steps", build.block()),))
+    engine = _HiddenTokens(rate, reasoning, iter([tokens for _, tokens, _ in steps]))
+    profile = interpret(module, {"text": "a" * 200}, engine).profile
+    facts = WalkFacts(counting(engine.tokenizer), engine.info, profile=profile)
+    for request in walk_row(module, {"text": "a" * 200}, facts).requests:
+        measured = profile.ops[request.op_id].usage
+        assert request.output.expected == measured.generated_tokens
+        assert request.tokens.expected == pytest.approx(measured.prompt_tokens, rel=0.03, abs=2)
+
+
+@pytest.mark.parametrize("structured", ["schema", "exact"])
+@pytest.mark.parametrize("kind", ["definition", "choices"])
+def test_constraints_that_are_not_known_are_no_errors(kind: str, structured: Literal["schema", "exact"]) -> None:
+    """A schema is a part of the prompt, so nothing bounds a prompt with one that is not known."""
+    build = Builder(())
+    (empty,) = build.emit(ContextOp, [CTX])
+    (asked,) = build.emit(ExtendOp, [CTX], context=empty, role="user", text=("a",))
+    context, answer = build.emit(GenOp, [CTX, TEXT], context=asked, id="first", max_tokens=10)
+    if kind == "definition":
+        fields: dict[str, Any] = {"definition": (answer,), "definition_kind": "regex", "max_tokens": 10}
+        build.emit(GenOp, [CTX, TEXT], context=context, id="second", **fields)
+    else:
+        build.emit(SelectOp, [CTX, TEXT, ANY], context=context, id="second", choices=(answer, "no"))
+    build.emit(ReturnOp, context=context)
+    module = Module("unknown", (Function("unknown", build.block()),))
+
+    def lengths(symbol: Constraint) -> tuple[int | None, int | None]:
+        assert symbol.text.encode()
+        return 1, 5
+
+    info = EngineInfo("m", 1 << 20, capabilities=Capabilities("messages", scores=False, structured=structured))
+    walked = walk_row(module, {}, WalkFacts(counting(message_tokenizer()), info, lengths=lengths))
+    assert walked.error is None
+    first, second = walked.requests
+    assert first.tokens.most is not None
+    assert (second.tokens.most is None) == (structured == "schema")
+
+
+def test_runs_of_a_call_whose_number_is_not_known_are_none_of_another_call() -> None:
+    """A use of a name before a loop has an id that fits those in the loop, too."""
+    build = Builder(())
+    (empty,) = build.emit(ContextOp, [CTX])
+    (asked,) = build.emit(ExtendOp, [CTX], context=empty, text=("a",))
+    (number,) = build.emit(HostCallOp, [INT], host="number", id="number")
+    build.emit(GenOp, [CTX, TEXT], context=asked, id="turn", max_tokens=100)
+    build.emit(GenOp, [CTX, TEXT], context=asked, id="turn*", occurrences=(number,), max_tokens=100)
+    build.emit(ReturnOp, context=asked)
+    module = Module("turns", (Function("turns", build.block()),))
+    runs = {
+        op_id: OpProfile(Usage(1, 0, length, 1), longest=length, lengths=length_bins([length]))
+        for op_id, length in (("turn", 50), ("turn#1", 5), ("turn#2", 3))
+    }
+    requests = _walked(module, {}, Constraints(), Profile("turns", runs)).requests
+    assert [request.output.expected for request in requests] == [50, 4]
+
+
 @settings(max_examples=60)
 @given(programs())
 def test_what_a_run_measures_lies_inside(program: Program) -> None:
@@ -256,3 +396,68 @@ def test_what_a_run_measures_lies_inside(program: Program) -> None:
 @given(flow_programs())
 def test_what_a_run_with_control_flow_measures_lies_inside(program: Program) -> None:
     _check(program)
+
+
+@dataclass
+class _WaryAuthor(FlowAuthor):
+    """Writes ways, too, that no run takes. On these anything may raise."""
+
+    @property
+    def steps(self) -> list[Callable[[], None]]:
+        return [*super().steps, *([self.never] * 4 if self.depth else [])]
+
+    def never(self) -> None:
+        """A condition that is false in each run, and not known before."""
+        self.ids += 1
+        fields: dict[str, Any] = {"id": f"main/@{self.ids}", "declared": "reads", "host": "look"}
+        (text,) = self.emit(HostCallOp, TEXT, arguments=(self.value(TEXT), 1), keywords=("times",), **fields)
+        (flag,) = self.emit(PyCallOp, BOOL, function="eq", arguments=(text, "never"))
+        self.guards += 1
+        with self.inside(()):
+            for _ in range(self.draw(st.integers(1, 3))):
+                self.draw(st.sampled_from(self.raising))()
+                self.some()
+            self.builder.emit(YieldOp)
+            then = self.builder.block()
+        self.guards -= 1
+        with self.inside(()):
+            self.builder.emit(YieldOp)
+            otherwise = self.builder.block()
+        self.emit(CondOp, id=self.region_id(), flag=flag, then=then, otherwise=otherwise)
+
+
+@st.composite
+def _wary_programs(draw: st.DrawFn) -> Program:
+    author = _WaryAuthor(draw, depth=2, may_leave=True)
+    for _ in range(draw(st.integers(1, 8))):
+        draw(st.sampled_from(author.steps))()
+    return author.program()
+
+
+@settings(max_examples=100)
+@given(_wary_programs())
+def test_ways_on_which_a_program_fails_end_alone(program: Program) -> None:
+    _check(program)
+
+
+class _DefectError(Exception):
+    """Raised by lmc itself, not by a program."""
+
+
+@settings(max_examples=100)
+@given(_wary_programs(), st.integers(0, 30))
+def test_a_defect_is_not_taken_for_an_error_of_the_program(program: Program, place: int) -> None:
+    calls = 0
+
+    def recorded(_op_id: str, _number: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > place:
+            raise _DefectError
+
+    facts = WalkFacts(counting(toy_tokenizer()), _INFO, program.constraints, recorded=recorded)
+    try:
+        walk_row(program.module, program.inputs, facts)
+    except _DefectError:
+        return
+    assert calls <= place

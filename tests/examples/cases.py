@@ -59,12 +59,13 @@ def similar_rows(file: str, count: int) -> list[dict[str, Any]]:
 
 
 def _mixed(texts: Sequence[str], text: str, rng: random.Random) -> str:
-    """Return a text with as many sentences as ``text``; where it has one, half of one text and half of another."""
+    """Return a text with as many sentences as ``text``; where it has one, the beginning of a text and another's end."""
     count = len(_sentences(text))
     if count > 1:
         return " ".join(rng.choices([each for other in texts for each in _sentences(other)], k=count))
     begun, ended = (rng.choice(texts).split() for _ in range(2))
-    return " ".join((*begun[: len(begun) // 2], *ended[len(ended) // 2 :]))
+    begin, end = (round(rng.uniform(0.3, 0.7) * len(words)) for words in (begun, ended))
+    return " ".join((*begun[:begin], *ended[end:]))
 
 
 def _sentences(text: str) -> list[str]:

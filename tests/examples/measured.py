@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,10 +25,12 @@ Rows = Sequence[Mapping[str, Any]]
 class Measured:
     """The figures of a run by the names of ``Figures``; no dollars where the target has no price.
 
-    ``error`` is that of the first row that failed: less may have been asked than is estimated at least.
+    ``rows`` are the parts of the rows. ``error`` is that of the first row that failed: less may have been asked than is
+    estimated at least.
     """
 
     figures: Mapping[str, int | Decimal]
+    rows: Sequence[Mapping[str, int | Decimal]]
     profile: Profile
     error: BaseException | None
 
@@ -45,9 +49,16 @@ class Measured:
 def run_rows(program: JittedFunction, options: Options, rows: Rows) -> Measured:
     """Run a program on rows."""
     results = Runner(program, options).batch([((), row) for row in rows])
-    usage = sum((each.usage for each in results), Usage())
-    costs = [each.cost for each in results]
-    figures: dict[str, int | Decimal] = {
+    has_prices = all(each.cost is not None for each in results)
+    parts = [_figures(each.usage, each.cost if has_prices else None) for each in results]
+    figures = {name: sum(each[name] for each in parts) for name in parts[0]}
+    profile = Profile.merge(program.name, [each.profile for each in results])
+    error = next((each.error for each in results if each.error is not None), None)
+    return Measured(figures, parts, profile, error)
+
+
+def _figures(usage: Usage, dollars: Decimal | None) -> dict[str, int | Decimal]:
+    found: dict[str, int | Decimal] = {
         "calls": usage.calls,
         "prompt": usage.prompt_tokens,
         "cached": usage.cached_tokens,
@@ -55,10 +66,7 @@ def run_rows(program: JittedFunction, options: Options, rows: Rows) -> Measured:
         "output": usage.generated_tokens,
         "reasoning": usage.reasoning_tokens,
     }
-    if None not in costs:
-        figures["dollars"] = sum((each for each in costs if each is not None), Decimal(0))
-    profile = Profile.merge(program.name, [each.profile for each in results])
-    return Measured(figures, profile, next((each.error for each in results if each.error is not None), None))
+    return found if dollars is None else {**found, "dollars": dollars}
 
 
 def estimated(program: JittedFunction, options: Options, rows: Rows, profile: Profile | None = None) -> Figures:
@@ -92,3 +100,18 @@ def errors(figures: Figures, measured: Measured) -> dict[str, float]:
         for name, value in measured.figures.items()
         if value
     }
+
+
+def sampling_error(name: str, first: Measured, second: Measured) -> float:
+    """Return the standard error of the difference of a figure's means in two runs, as a share of the second mean.
+
+    Figures of other rows differ by so much where an estimate has no error of its own. Runs have at least two rows.
+    """
+    means, variances = zip(*(_mean_of(name, run) for run in (first, second)), strict=True)
+    return math.sqrt(sum(variances)) / means[1] if means[1] else 0.0
+
+
+def _mean_of(name: str, run: Measured) -> tuple[float, float]:
+    """Return the mean of a figure over rows, and the variance of that mean."""
+    values = [float(row[name]) for row in run.rows]
+    return statistics.mean(values), statistics.variance(values) / len(values)
