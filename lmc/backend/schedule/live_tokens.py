@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from lmc.backend.schedule.request_model import Answer, Known, Piece, RequestModel, Unknown
 from lmc.cache.batch_order.live import LiveTokens
@@ -31,25 +32,22 @@ class LiveTokensModel:
 
     def __init__(self, stages: Sequence[RequestModel], page: int) -> None:
         self._parts: dict[_Part, int] = {}
-        paths = self._paths(stages)
+        prompts: list[int | None] = []
+        answers: list[int] = []
         waves: list[int] = []
-        for stage in stages:
+        for number, stage in enumerate(stages):
+            at = None if stage.base is None else answers[stage.base] if stage.answered else prompts[stage.base]
+            for piece in stage.pieces:
+                at = self._part(at, piece)
+            prompts.append(at)
+            answers.append(self._part(at, Answer(number)))
             waves.append(max((waves[each] + 1 for each in stage.after), default=0))
-        made: dict[int, int] = {}
-        used: dict[int, int] = {}
-        for path, wave in zip(paths, waves, strict=True):
-            for part in path:
-                made[part] = min(made.get(part, wave), wave)
-                used[part] = max(used.get(part, wave), wave)
-        last = max(waves, default=0)
-        together = [[number for number in range(len(stages)) if waves[number] == wave] for wave in range(last + 1)]
-        self._live = [[part for part in made if made[part] <= wave <= used[part]] for wave in range(last + 1)]
-        self._again = [
-            {part for number in numbers for part in paths[number] if made[part] < wave}
-            for wave, numbers in enumerate(together)
-        ]
-        self._pages = [(page - 1) * len(numbers) for numbers in together]
-        self._steps = [max((stages[number].answer for number in numbers), default=1) for numbers in together]
+        count = max(waves, default=0) + 1
+        self._waves = self._used_in(answers, waves)
+        self._pages, self._steps = [0] * count, [1] * count
+        for stage, wave in zip(stages, waves, strict=True):
+            self._pages[wave] += page - 1
+            self._steps[wave] = max(self._steps[wave], stage.answer)
 
     @property
     def steps(self) -> int:
@@ -73,30 +71,29 @@ class LiveTokensModel:
             whole.append(tokens)
             new.append(tokens - common)
             same.append(is_same and common == tokens)
-        live = self._live_tokens(new)
+        live = self._live(new)
         mean = sum(tokens * steps for tokens, steps in zip(live, self._steps, strict=True)) // self.steps
-        again = sum(new[part] for parts in self._again for part in parts)
-        return LiveTokens(max(self._live_tokens(whole)), max(live), mean, again)
+        again = sum(tokens * (used.bit_count() - 1) for tokens, used in zip(new, self._waves, strict=True))
+        return LiveTokens(max(self._live(whole)), max(live), mean, again)
 
-    def _live_tokens(self, tokens: Sequence[int]) -> list[int]:
-        """Return the tokens in each wave, by those of each part."""
-        waves = zip(self._live, self._pages, strict=True)
-        return [sum(tokens[part] for part in parts) + pages for parts, pages in waves]
+    def _live(self, tokens: Sequence[int]) -> list[int]:
+        """Return the tokens in each wave, by those of each part: from the first wave with it to the last."""
+        changes = [0] * (len(self._pages) + 1)
+        for count, used in zip(tokens, self._waves, strict=True):
+            changes[(used & -used).bit_length() - 1] += count
+            changes[used.bit_length()] -= count
+        return [sum(each) for each in zip(accumulate(changes), self._pages, strict=False)]
 
-    def _paths(self, stages: Sequence[RequestModel]) -> list[list[int]]:
-        """Return the parts of the prompt and the answer of each request."""
-        prompts: list[list[int]] = []
-        paths: list[list[int]] = []
-        for number, stage in enumerate(stages):
-            path: list[int] = []
-            if stage.base is not None:
-                path += paths[stage.base] if stage.answered else prompts[stage.base]
-            for piece in stage.pieces:
-                path.append(self._part(path, piece))
-            prompts.append(path)
-            paths.append([*path, self._part(path, Answer(number))])
-        return paths
+    def _used_in(self, answers: Sequence[int], waves: Sequence[int]) -> list[int]:
+        """Return the waves with requests that hold a part, for each part, as the bits of a number."""
+        used = [0] * len(self._parts)
+        for part, wave in zip(answers, waves, strict=True):
+            used[part] |= 1 << wave
+        for part, number in reversed(self._parts.items()):  # each is behind the one before it
+            if part.before is not None:
+                used[part.before] |= used[number]
+        return used
 
-    def _part(self, path: Sequence[int], piece: Piece) -> int:
-        part = _Part(path[-1] if path else None, piece, len(self._parts) if isinstance(piece, Unknown) else None)
+    def _part(self, before: int | None, piece: Piece) -> int:
+        part = _Part(before, piece, len(self._parts) if isinstance(piece, Unknown) else None)
         return self._parts.setdefault(part, len(self._parts))

@@ -92,12 +92,10 @@ class Schedule:
         live = self.live_tokens(model)
         if not live:
             return None
-        waiting, others = (
-            min(max(room.kv_tokens / max(mean(tokens), 1), 1), len(live))
-            for tokens in ([each.new for each in live], [each.mean for each in live])
-        )
+        waiting = max(room.kv_tokens // max(round(mean(each.new for each in live)), 1), 1)
+        others = max(room.kv_tokens / max(mean(each.mean for each in live), 1), 1)
         saved = mean([each.again for each in live]) * REFERENCE.row
-        lost = model.steps * (1 / waiting - 1 / others) * REFERENCE.step
+        lost = model.steps * (1 / waiting - 1 / min(others, len(live))) * REFERENCE.step
         return live if waiting < len(live) and saved > lost else None
 
     def live_tokens(self, model: LiveTokensModel) -> list[LiveTokens]:
