@@ -90,7 +90,10 @@ _LEAST = Amount(tokens=1, calls=1)
 
 @dataclass(eq=False, slots=True)
 class Reservation:
-    """The worst case of a request: it waits, is held, or is over."""
+    """The worst case of a request: it waits, is held, or is over.
+
+    For an attempt whose cost can be looked up, ``decided`` starts the look-up, during which it is held.
+    """
 
     worst: Amount
     decided: Callable[[BudgetError | None, Reservation], object]
@@ -101,10 +104,11 @@ class Reservation:
 class BudgetLedger:
     """The account of one run. Thread-safe; ``spent`` and all that is ``reserved`` never exceed the budget together.
 
-    Reservations that do not fit wait in order. Where nothing is held and the first of them still does not fit, the run
-    is over: it and all others are refused. ``unknown`` counts attempts whose usage never came, and requests of earlier
-    sessions that were in flight: ``spent`` has them at their worst case. ``fetchable`` is the part of that whose usage
-    may still come: the provider keeps the answers.
+    Reservations that do not fit wait in order. Where nothing is held and the first of them still does not fit, the
+    costs of ``fetchable`` attempts are looked up. Where there are none left, the run is over: it and all others are
+    refused. ``unknown`` counts attempts whose usage never came, and requests of earlier sessions that were in flight:
+    ``spent`` has them at their worst case. ``fetchable`` is the part of that whose usage may still come: the provider
+    keeps the answers.
     """
 
     budget: Budget
@@ -115,6 +119,8 @@ class BudgetLedger:
     is_over: bool = False
     _held: int = 0
     _waiting: deque[Reservation] = field(default_factory=deque[Reservation], repr=False)
+    _fetchable: dict[Reservation, None] = field(default_factory=dict[Reservation, None], repr=False)
+    _to_find: list[Reservation] = field(default_factory=list[Reservation], repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _is_deciding: bool = False
 
@@ -146,22 +152,37 @@ class BudgetLedger:
             self.spent += spent
             self.unknown += unknown
 
-    def add_fetchable(self, worst: Amount) -> None:
-        """Count an attempt of before at its worst case. Its answer may be fetched: then ``reopen`` it."""
+    def add_fetchable(self, worst: Amount, decided: Callable[[BudgetError | None, Reservation], object]) -> Reservation:
+        """Count an attempt of before at its worst case: its provider keeps the answer.
+
+        Before a request is refused, ``decided`` is called, which looks up the cost and settles the reservation.
+        ``reopen`` it to fetch the answer.
+        """
+        reservation = Reservation(worst, decided)
         with self._lock:
             self.spent += worst
             self.fetchable += worst
             self.unknown += 1
+            self._fetchable[reservation] = None
+        return reservation
 
-    def reopen(self, worst: Amount) -> Reservation:
-        """Hold what ``add_fetchable`` has counted while the answer is fetched. ``settle`` it with the cost."""
+    def reopen(self, fetchable: Reservation) -> None:
+        """Hold what ``add_fetchable`` has counted while the answer is fetched. ``settle`` it with the cost.
+
+        Nothing changes where its cost is known, or is being looked up.
+        """
         with self._lock:
-            self.spent -= worst
-            self.fetchable -= worst
-            self.unknown -= 1
-            self.reserved += worst
-            self._held += 1
-        return Reservation(worst, _decided_before, is_held=True)
+            self._reopen(fetchable)
+
+    def postpone(self, fetchable: Reservation) -> None:
+        """Count an attempt that is held at its worst case again: its answer was not fetched, and may be later."""
+        with self._lock:
+            if not fetchable.is_held:
+                return
+            self._end(fetchable, fetchable.worst, 1)
+            self.fetchable += fetchable.worst
+            self._fetchable[fetchable] = None
+        self._decide()
 
     @property
     def promised(self) -> Amount:
@@ -206,12 +227,31 @@ class BudgetLedger:
         with self._lock:
             if not reservation.is_held:
                 return False
-            reservation.is_held = False
-            self._held -= 1
-            self.reserved -= reservation.worst
-            self.spent += actual
-            self.unknown += unknown
+            self._end(reservation, actual, unknown)
             return True
+
+    def _end(self, reservation: Reservation, actual: Amount, unknown: int) -> None:
+        reservation.is_held = False
+        self._held -= 1
+        self.reserved -= reservation.worst
+        self.spent += actual
+        self.unknown += unknown
+
+    def _reopen(self, fetchable: Reservation) -> bool:
+        """Hold an attempt whose cost can be looked up; False: it is held, or its cost is known."""
+        if fetchable not in self._fetchable:
+            return False
+        del self._fetchable[fetchable]
+        self.spent -= fetchable.worst
+        self.fetchable -= fetchable.worst
+        self.unknown -= 1
+        self._hold(fetchable)
+        return True
+
+    def _hold(self, reservation: Reservation) -> None:
+        reservation.is_held = True
+        self._held += 1
+        self.reserved += reservation.worst
 
     def _next(self) -> tuple[Reservation, BudgetError | None] | None:
         with self._lock:
@@ -219,10 +259,14 @@ class BudgetLedger:
                 first = self._waiting[0]
                 if (self.spent + self.reserved + first.worst).fits(self.budget):
                     self._waiting.popleft()
-                    first.is_held = True
-                    self._held += 1
-                    self.reserved += first.worst
+                    self._hold(first)
                     return first, None
+                if not self._held:
+                    self._to_find = list(self._fetchable)
+                while self._to_find:
+                    fetchable = self._to_find.pop()
+                    if self._reopen(fetchable):
+                        return fetchable, None
                 self.is_over = not self._held
             if self._waiting and self.is_over:
                 refused = self._waiting.popleft()
@@ -236,10 +280,6 @@ class BudgetLedger:
             f"the budget of {self.budget} is used up: {self.spent.counted_by(self.budget)} are spent{request}",
             remedy="raise the budget; with a journal, --resume (resume=True) continues the run",
         )
-
-
-def _decided_before(_: BudgetError | None, __: Reservation) -> None:
-    """Nothing is decided about a reservation that is held from the beginning."""
 
 
 def _checked_dollars(usd: Any) -> Decimal:

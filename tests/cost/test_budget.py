@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
 from lmc.cost.budget import Amount, Budget, BudgetLedger, Reservation
 from lmc.ir.errors import BudgetError, InputError
@@ -14,9 +14,13 @@ amounts = st.builds(Amount, st.decimals(0, 4, places=3), st.integers(0, 40), st.
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Requests that reserve, leave, end and are withdrawn in any order."""
+    """Requests that reserve, leave, end and are withdrawn, and answers of earlier ones that are fetched, in any order.
 
-    requests = Bundle("requests")
+    An answer is ``counted`` at its worst case, ``held`` while its cost is found out, or ``known``.
+    """
+
+    requests, answers = Bundle("requests"), Bundle("answers")
+    has_refused = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,6 +30,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.order: list[Reservation] = []
         self.settled: set[Reservation] = set()
         self.withdrawn: set[Reservation] = set()
+        self.fetchable: dict[Reservation, str] = {}
         self.paid = Amount()
 
     @rule(target=requests, worst=amounts)
@@ -37,6 +42,40 @@ class AnyOrder(RuleBasedStateMachine):
     def _decided(self, error: BudgetError | None, reservation: Reservation) -> None:
         assert reservation not in self.decisions
         self.decisions[reservation] = error
+        if error is not None and not self.has_refused:
+            assert "counted" not in self.fetchable.values(), "their costs are found out before"
+        self.has_refused = self.has_refused or error is not None
+
+    @precondition(lambda self: not self.ledger.is_over)
+    @rule(target=answers, worst=amounts)
+    def add_fetchable(self, worst: Amount) -> Reservation:
+        if not (self.ledger.promised + worst).fits(self.budget):
+            worst = Amount()
+        answer = self.ledger.add_fetchable(worst, self._found)
+        self.fetchable[answer] = "counted"
+        return answer
+
+    def _found(self, error: BudgetError | None, answer: Reservation) -> None:
+        assert error is None
+        assert self.fetchable[answer] == "counted"
+        self.fetchable[answer] = "held"
+
+    @rule(answer=answers)
+    def fetch(self, answer: Reservation) -> None:
+        self.ledger.reopen(answer)
+        if self.fetchable[answer] == "counted":
+            self.fetchable[answer] = "held"
+
+    @rule(answer=answers, way=st.sampled_from(["found", "unknown", "later"]))
+    def end_fetch(self, answer: Reservation, way: str) -> None:
+        if self.fetchable[answer] == "held":
+            self.fetchable[answer] = "counted" if way == "later" else "known"
+            if way != "later":
+                self.paid += answer.worst if way == "unknown" else Amount()
+        if way == "later":
+            self.ledger.postpone(answer)
+        else:
+            self.ledger.settle(answer, answer.worst if way == "unknown" else Amount())
 
     @rule(request=consumes(requests), share=st.integers(0, 4), unknown=st.booleans())
     def settle(self, request: Reservation, share: int, unknown: bool) -> None:
@@ -60,19 +99,24 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def the_budget_is_never_exceeded(self) -> None:
-        held = [each for each, error in self.decisions.items() if error is None and each not in self.settled]
-        worst = self.paid
-        for each in held:
-            worst += each.worst
+        spent = self.paid + self._sum_of("counted")
+        worst = sum((each.worst for each in self._held()), spent)
         assert worst.fits(self.budget)
-        assert (self.ledger.spent, self.ledger.promised) == (self.paid, worst)
+        assert (self.ledger.spent, self.ledger.promised) == (spent, worst)
+        assert self.ledger.fetchable == self._sum_of("counted")
+
+    def _held(self) -> list[Reservation]:
+        requests = [each for each, error in self.decisions.items() if error is None and each not in self.settled]
+        return [*requests, *(each for each, state in self.fetchable.items() if state == "held")]
+
+    def _sum_of(self, wanted: str) -> Amount:
+        return sum((each.worst for each, state in self.fetchable.items() if state == wanted), Amount())
 
     @invariant()
     def requests_are_decided_in_order_and_none_waits_for_nothing(self) -> None:
         waiting = [each for each in self.order if each not in self.decisions and each not in self.withdrawn]
         assert not set(waiting) & self.settled
-        held = [each for each, error in self.decisions.items() if error is None and each not in self.settled]
-        assert not waiting or held
+        assert not waiting or self._held()
         asked = [each for each in self.order if each not in self.withdrawn]
         assert asked[: len(asked) - len(waiting)] == [each for each in asked if each in self.decisions]
 

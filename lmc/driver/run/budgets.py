@@ -12,7 +12,6 @@ from lmc.runtime.budget.account import PricedTarget, RunBudget
 from lmc.runtime.budget.budgeted import BudgetedEngine
 from lmc.runtime.journal.journal import RunJournal
 from lmc.runtime.journal.requests import sent_requests
-from lmc.runtime.remote.asking import place_of
 
 
 def run_budget(budget: Budget | None, target: Target) -> RunBudget | None:
@@ -33,12 +32,13 @@ def budgeted(engine: Engine, budget: RunBudget, journal: RunJournal | None) -> E
 
     That is the sum over their requests, whatever budgets they had, at the prices of now. Raises ``JournalError``.
     """
+    if journal is not None and journal.is_replay:
+        return engine
+    layer = BudgetedEngine(engine, budget)
     if journal is not None:
-        if journal.is_replay:
-            return engine
         for sent in sent_requests(journal, budget.targets):
-            budget.add_sent(sent.bound, sent.attempts, sent.result, sent.stored, place_of(sent.stored))
-    return BudgetedEngine(engine, budget)
+            budget.add_sent(sent.bound, sent.attempts, sent.result, sent.stored)
+    return layer
 
 
 def _price(target: Target, found: Price | Unpriced) -> Price:

@@ -369,6 +369,15 @@ class Queueing(Protocol):
 
 
 @runtime_checkable
+class KeepsAnswers(Protocol):
+    """Optional capability: engines whose providers keep answers, and tell what these have cost."""
+
+    def stored_usage(self, stored: str) -> Handle[Usage | None]:
+        """Return the usage of the answer that is kept under an id; None: it is not known. To look costs nothing."""
+        ...
+
+
+@runtime_checkable
 class PrefixCaching(Protocol):
     """Optional capability: engines that can compute a prefix once and hold on to it."""
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from lmc.cost.budget import Amount, Budget, BudgetLedger, Reservation
 from lmc.cost.prices import Price
-from lmc.ir.engine.protocol import Generation, Request, Score, ScoreRequest
+from lmc.ir.engine.protocol import Engine, Generation, KeepsAnswers, Request, Score, ScoreRequest
 from lmc.ir.engine.target import Target
-from lmc.ir.errors import EngineClosedError, LmcError, RequestCancelledError, RequestTimeoutError
+from lmc.ir.errors import BudgetError, EngineClosedError, LmcError, RequestCancelledError, RequestTimeoutError
 from lmc.ir.usage import Attempt, Usage
 from lmc.runtime.budget.bounds import TokenBound, TokenBounds
+from lmc.runtime.remote.asking import place_of
 
 
 class PricedTarget:
@@ -52,7 +56,9 @@ class RunBudget:
         self._targets = targets
         first = targets[0].target
         self._is_local = first.remote is None
-        self._stored: dict[str, Amount] = {}
+        self._keeper: KeepsAnswers | None = None
+        self._stored: dict[str, Reservation] = {}
+        self._lock = threading.Lock()
         self._places = {name: place for place, name in enumerate((None, *first.fallback_names))}
 
     def most(self, request: Request | ScoreRequest) -> tuple[Amount, Sequence[Amount]]:
@@ -81,31 +87,74 @@ class RunBudget:
         """The number of targets."""
         return len(self._targets)
 
-    def add_sent(
-        self, bound: TokenBound, attempts: Sequence[int], result: Any, stored: str | None = None, place: int = 0
-    ) -> None:
+    def opened(self, engine: Engine) -> None:
+        """Take the engine of the run: it may tell what answers that its provider keeps have cost."""
+        self._keeper = engine if isinstance(engine, KeepsAnswers) else None
+
+    def add_sent(self, bound: TokenBound, attempts: Sequence[int], result: Any, stored: str | None = None) -> None:
         """Count a request of an earlier session of the run, of which each target got at most so many ``attempts``.
 
-        ``result``: None where it had left and did not end. Its answer may be ``stored`` under an id by the target
-        number ``place``: that attempt counts at its cost once it is fetched, and the others at their worst case.
+        ``result``: None where it had left and did not end. Its answer may be ``stored`` under an id by its provider:
+        that attempt counts at its cost once this is known, and the others at their worst case.
         """
         each = [target.most_of(bound) for target in self._targets]
         worst = _sum(each, attempts)
         if result is not None:
             self.ledger.add(*self.cost(result, worst, each))
             return
-        if stored is None or place >= len(each) or stored in self._stored:
-            self.ledger.add(worst, 1)
-            return
-        self._stored[stored] = each[place]
-        self.ledger.add_fetchable(each[place])
-        if sum(attempts) > 1:
-            self.ledger.add(worst - each[place], 1)
+        rest = worst if stored is None else worst - self._add_stored(stored, each)
+        if rest != Amount():
+            self.ledger.add(rest, 1)
+
+    def settle(self, reservation: Reservation, result: Any, each: Sequence[Amount], kept: str | None) -> None:
+        """Replace the reservation of a request that ended by its cost.
+
+        ``kept`` is the id under which the provider keeps the answer to its last attempt. Where that attempt counts at
+        its worst case, its cost can be looked up later, as that of ``add_sent``.
+        """
+        cost, unknown = self.cost(result, reservation.worst, each)
+        if kept is not None and unknown:
+            attempts = self._attempts_of(result)
+            if attempts is None:  # one of them is the one of the answer, and the others are not known either
+                cost -= self._add_stored(kept, each)
+                unknown = int(cost != Amount())
+            elif not attempts[-1].is_whole and self._places.get(attempts[-1].fallback) == place_of(kept):
+                stored = self._add_stored(kept, each)
+                cost, unknown = cost - stored, unknown - (stored != Amount())
+        self.ledger.settle(reservation, cost, unknown)
 
     def reopen(self, stored: str) -> Reservation | None:
-        """Return the reservation of an attempt whose answer is fetched now; None: ``add_sent`` has counted none."""
-        worst = self._stored.pop(stored, None)
-        return None if worst is None else self.ledger.reopen(worst)
+        """Return the reservation of an attempt whose answer is fetched now; None: it is not counted.
+
+        It is over where the cost was looked up before.
+        """
+        with self._lock:
+            found = self._stored.get(stored)
+        if found is not None:
+            self.ledger.reopen(found)
+        return found
+
+    def _add_stored(self, stored: str, each: Sequence[Amount]) -> Amount:
+        """Count an attempt whose answer its provider keeps. Returns its worst case; nothing where it counts already."""
+        place = place_of(stored)
+        with self._lock:
+            if self._keeper is None or place >= len(each) or stored in self._stored:
+                return Amount()
+            self._stored[stored] = self.ledger.add_fetchable(each[place], partial(self._look_up, self._keeper, stored))
+        return each[place]
+
+    def _look_up(self, keeper: KeepsAnswers, stored: str, _: BudgetError | None, reservation: Reservation) -> None:
+        """Look up the cost of an answer. An unknown one counts at its worst case."""
+
+        def found(done: Future[Usage | None]) -> None:
+            usage = None if done.cancelled() or done.exception() is not None else done.result()
+            if usage is None:
+                self.ledger.settle(reservation, reservation.worst, 1)
+            else:
+                cost = self._targets[place_of(stored)].cost(usage)
+                self.ledger.settle(reservation, Amount.of(usage, cost), 0)
+
+        keeper.stored_usage(stored).future.add_done_callback(found)
 
     def _attempts_of(self, result: Any) -> Sequence[Attempt] | None:
         """Return the attempts of a request that ended; None: nothing is known of them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from lmc.cost.budget import Amount, Reservation
@@ -35,6 +36,7 @@ class BudgetedEngine(EngineLayer):
 
     def __init__(self, engine: Engine, budget: RunBudget) -> None:
         super().__init__(engine)
+        budget.opened(engine)
         self._budget = budget
         self._queueing = engine if isinstance(engine, Queueing) else None
 
@@ -53,13 +55,18 @@ class BudgetedEngine(EngineLayer):
             return self._queueing.submit_announced(asked, on_delta, told)
 
         stored = request.stored
-        held = None if stored is None or stored.id is None else self._budget.reopen(stored.id)
-        if stored is None or held is None:
+        if stored is None:
             return self._reserved(request, lambda told: submit(request, told), leaving)
-        fetched = StoredAnswer(stored.keep, stored.id, may_be_asked=False)
-        handle = self._handle(request, lambda told: submit(replace(request, stored=fetched), told), leaving)
-        anew = replace(request, stored=StoredAnswer(stored.keep))
-        handle.fetch(held, fetched, (lambda: submit(anew, leaving)) if stored.may_be_asked else None)
+        kept = _KeptAnswer(stored.keep)
+        announced = None if leaving is None else partial(kept.leaves, leaving)
+        anew = replace(request, stored=StoredAnswer(kept.keep))
+        held = None if stored.id is None else self._budget.reopen(stored.id)
+        if held is None:
+            asked = anew if stored.id is None else replace(request, stored=replace(stored, keep=kept.keep))
+            return self._reserved(request, lambda told: submit(asked, told), announced, kept)
+        fetched = StoredAnswer(kept.keep, stored.id, may_be_asked=False)
+        handle = self._handle(request, lambda told: submit(replace(request, stored=fetched), told), announced, kept)
+        handle.fetch(held, fetched, (lambda: submit(anew, announced)) if stored.may_be_asked else None)
         return handle
 
     def score_announced(self, request: ScoreRequest, leaving: Leaving | None) -> Handle[Score]:
@@ -68,12 +75,20 @@ class BudgetedEngine(EngineLayer):
             return self._reserved(request, lambda _: self.below.score(request), leaving)
         return self._reserved(request, lambda told: queueing.score_announced(request, told), leaving)
 
-    def _reserved(self, request: Request | ScoreRequest, submit: Submit[T], leaving: Leaving | None) -> Handle[T]:
-        handle = self._handle(request, submit, leaving)
+    def _reserved(
+        self,
+        request: Request | ScoreRequest,
+        submit: Submit[T],
+        leaving: Leaving | None,
+        kept: _KeptAnswer | None = None,
+    ) -> Handle[T]:
+        handle = self._handle(request, submit, leaving, kept)
         handle.reserve()
         return handle
 
-    def _handle(self, request: Request | ScoreRequest, submit: Submit[T], leaving: Leaving | None) -> _Budgeted[T]:
+    def _handle(
+        self, request: Request | ScoreRequest, submit: Submit[T], leaving: Leaving | None, kept: _KeptAnswer | None
+    ) -> _Budgeted[T]:
         worst, each = self._budget.most(request)
         announced_here = leaving if self._queueing is None else None
         return _Budgeted[T](
@@ -82,7 +97,26 @@ class BudgetedEngine(EngineLayer):
             leaving=announced_here,
             worst=worst,
             each=each,
+            kept=kept,
         )
+
+
+@dataclass(eq=False, slots=True)
+class _KeptAnswer:
+    """The ``id`` under which a provider keeps the answer to the last attempt of a request; None: it keeps none."""
+
+    tell: Callable[[str], None]
+    id: str | None = None
+
+    def keep(self, stored: str) -> None:
+        """Take the id, and tell it."""
+        self.id = stored
+        self.tell(stored)
+
+    def leaves(self, leaving: Leaving, then: Callable[[Exception | None], object]) -> None:
+        """Announce another attempt."""
+        self.id = None
+        leaving(then)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -94,6 +128,7 @@ class _Budgeted(LayerHandle[T]):
     leaving: Leaving | None
     worst: Amount
     each: Sequence[Amount]
+    kept: _KeptAnswer | None
     reservation: Reservation | None = None
 
     def reserve(self) -> None:
@@ -105,8 +140,13 @@ class _Budgeted(LayerHandle[T]):
         self.reservation = held
 
         def ended(result: Any) -> None:
-            is_found = isinstance(result, Generation)
-            self._settle(*(self.budget.cost(result, held.worst, self.each) if is_found else (held.worst, 1)))
+            ledger, is_found = self.budget.ledger, isinstance(result, Generation)
+            if is_found:
+                ledger.settle(held, *self.budget.cost(result, held.worst, self.each))
+            elif stored.id is None:  # it is lost
+                ledger.settle(held, held.worst, 1)
+            else:
+                ledger.postpone(held)
             if is_found or asks is None or stored.id is not None or self.is_cancelled:
                 self.end(result)
                 return
@@ -138,18 +178,18 @@ class _Budgeted(LayerHandle[T]):
         if error is None and not self.is_cancelled:
             self.pass_on(self.submit, self._ended)
             return
-        self._settle(Amount(), 0)  # it does not leave
+        assert self.reservation is not None
+        self.budget.ledger.settle(self.reservation, Amount(), 0)  # it does not leave
         self.end(error or cancelled_request())
 
     def _ended(self, result: Any) -> None:
-        cost = (self.worst, 1)
-        try:
-            # Without a handle the engine has refused it at once.
-            cost = (Amount(), 0) if self.below is None else self.budget.cost(result, self.worst, self.each)
-        finally:
-            self._settle(*cost)
-            self.end(result)
-
-    def _settle(self, actual: Amount, unknown: int) -> None:
         assert self.reservation is not None
-        self.budget.ledger.settle(self.reservation, actual, unknown)
+        try:
+            if self.below is None:  # the engine has refused it at once
+                self.budget.ledger.settle(self.reservation, Amount(), 0)
+            else:
+                kept = None if self.kept is None else self.kept.id
+                self.budget.settle(self.reservation, result, self.each, kept)
+        finally:
+            self.budget.ledger.settle(self.reservation, self.worst, 1)  # where its cost could not be told
+            self.end(result)

@@ -215,6 +215,14 @@ class RemoteEngine:
             lambda engine: engine.score_announced(replace(request, timeout=deadline.left), leaving),
         )
 
+    def stored_usage(self, stored: str) -> Handle[Usage | None]:
+        if place_of(stored) > self._place and self._make_fallback is not None:
+            try:
+                return self._second().stored_usage(stored)
+            except LmcError as error:  # the fallback can't be made
+                return _failed(self._loop, error)
+        return self._send(lambda: self._usage_of(stored), lambda engine: engine.stored_usage(stored))
+
     def close(self) -> None:
         """Cancel what is under way, and close the connections."""
         if self._closed:
@@ -358,7 +366,7 @@ class RemoteEngine:
                     if reply is None:
                         await _announced(leaving)
                         on_text = reader.text if self._streams(asked, on_delta) else None
-                        reply = await self._within(asked, self._api().generate(asked, on_text))
+                        reply = await self._within(asked.timeout, self._api().generate(asked, on_text))
                     found = reader.generation(reply)
                 except AttemptError as failure:
                     if failure.usage.prompt_tokens and not charge.counts_plan:
@@ -440,7 +448,7 @@ class RemoteEngine:
         if stored is None or stored.id is None or place_of(stored.id) != self._place:
             return None
         try:
-            found = await self._within(asked, self._api().fetch(stored.id.partition("@")[0]))
+            found = await self._within(asked.timeout, self._api().fetch(stored.id.partition("@")[0]))
         except AttemptError as failure:
             failure.is_last = True  # the answer may be there later: a fallback would be paid for the same
             raise
@@ -457,13 +465,27 @@ class RemoteEngine:
                 raise refused
         return found
 
-    async def _within(self, asked: Asked, work: Coroutine[Any, Any, R]) -> R:
-        """Wait for an answer within the timeout of the target."""
+    async def _usage_of(self, stored: str) -> Usage | None:
+        """Fetch the usage of an answer that the provider keeps. None: it does not tell."""
+
+        async def once() -> Usage | None:
+            most = _most_bytes(self._capabilities.max_output_tokens or _UNBOUNDED)
+            async with self._opened().under_way(0, most, None, self._stop_where_refused):
+                found = await self._within(self._settings.timeout, self._api().fetch(stored.partition("@")[0]))
+                return None if found is None else found.usage
+
         try:
-            async with asyncio.timeout(asked.timeout):
+            return await attempts(once, self._settings.attempts, self._opened().hold, Tries())
+        except AttemptError:
+            return None
+
+    async def _within(self, seconds: float, work: Coroutine[Any, Any, R]) -> R:
+        """Wait for an answer."""
+        try:
+            async with asyncio.timeout(seconds):
                 return await work
         except TimeoutError:
-            raise too_slow(self._spec, "whole answer", asked.timeout) from None
+            raise too_slow(self._spec, "whole answer", seconds) from None
 
     def _streams(self, asked: Asked, on_delta: OnDelta | None) -> bool:
         cuts = asked.form is None and asked.stops != asked.request.sampling.stop

@@ -14,21 +14,22 @@ from typing import Any
 import pytest
 
 from lmc.cli.app import main
-from lmc.cost.budget import Budget
+from lmc.cost.budget import Amount, Budget
 from lmc.driver.batch.run_journal import replayed_target
 from lmc.driver.commands import journal as journals
 from lmc.driver.errors import UsageError
-from lmc.driver.run.budgets import run_budget
+from lmc.driver.run.budgets import budgeted, run_budget
 from lmc.ir.engine.protocol import Request, SamplingParams
 from lmc.ir.errors import BudgetError, EngineError, InputError, JournalError
 from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.usage import Usage
+from lmc.runtime.budget.account import PricedTarget
 from lmc.runtime.budget.budgeted import BudgetedEngine
 from lmc.runtime.journal.engine import JournaledEngine
 from lmc.runtime.journal.journal import Resumption, RunJournal
 from lmc.runtime.remote.engine import RemoteEngine
 from lmc.runtime.remote.protocols import openai_responses
-from tests.runtime.journal.journals import begun, break_off
+from tests.runtime.journal.journals import begun, break_off, resumed
 from tests.runtime.remote.faults import Fault, FaultProxy, listed
 from tests.runtime.remote.hosted_runs import (
     KEY_NAME,
@@ -153,6 +154,51 @@ def test_a_stored_answer_counts_once_in_a_budget(change: str, calls: int, tmp_pa
         else:
             assert again.run("What?").usage.calls == 1
         assert len(simulator.arrivals) == (2 if change == "gone" and calls == 2 else 1)
+
+
+@pytest.mark.parametrize("change", ["", "gone", "failing"])
+def test_a_request_waits_for_the_costs_of_answers_that_are_stored(change: str, tmp_path: Path):
+    """Before it is refused, they are found out. The rows of these answers need not ask for them."""
+    path = tmp_path / "j"
+    first, second = (
+        Request((256, *f"user\n{text}".encode(), 257, 256, *b"assistant\n"), SamplingParams(max_tokens=60), op_id=text)
+        for text in ("a", "b")
+    )
+    with hosted(), Simulator() as simulator, FaultProxy(simulator.url, listed([Fault.IDLE]), idle=60.0) as proxy:
+        place = answer.on(target(proxy.url, "responses", store=True, attempts=1)).compile().target
+        broken = RemoteEngine(place, message_tokenizer())
+        with begun(path) as journal:
+            JournaledEngine(broken, journal).submit(first)
+            limit = time.monotonic() + 20.0
+            while not kept_ids(str(path)) and time.monotonic() < limit:
+                time.sleep(0.02)
+        broken.close()
+        [name] = kept_ids(str(path))
+        worst = PricedTarget(place, None).most(first).tokens
+        account = run_budget(Budget(tokens=2 * worst - 1), place)
+        assert account is not None
+        if change == "gone":
+            simulator.stored.clear()
+        elif change == "failing":
+            simulator.stored[name] = {"x": 1}
+        engine = RemoteEngine(place, message_tokenizer())
+        try:
+            with resumed(path) as journal:
+                layers = JournaledEngine(budgeted(engine, account, journal), journal)
+                error = layers.submit(second).future.exception(20.0)
+                if change:
+                    assert isinstance(error, BudgetError)
+                    assert account.ledger.unknown == 1
+                else:
+                    assert error is None
+                    assert layers.submit(first).future.exception(20.0) is None
+                    told = [each.answer for each in simulator.arrivals if each.answer is not None]
+                    paid = sum(each.prompt_tokens + each.reply.output_tokens for each in told)
+                    assert account.ledger.promised == Amount(tokens=paid, calls=2)
+                    assert account.ledger.unknown == 0
+        finally:
+            engine.close()
+        assert len(simulator.arrivals) == (1 if change else 2)
 
 
 FAILURES: dict[str, dict[str, Any]] = {
