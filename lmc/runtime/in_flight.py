@@ -71,6 +71,10 @@ class PoolRoom:
     def __init__(self, tokens: int) -> None:
         self._tokens = tokens
         self._running: dict[int, LiveTokens] = {}
+        self._shared: dict[int, int] = {}
+        """Tokens that each one shares with the one that runs before it."""
+        self._ended: int | None = None
+        """The least that those share that ended behind the last one that runs; None: there are none."""
         self._waiting: list[tuple[int, LiveTokens, asyncio.Future[None]]] = []
 
     @asynccontextmanager
@@ -84,21 +88,39 @@ class PoolRoom:
             yield
         finally:
             turn.cancel()  # where it still waits
-            self._running.pop(position, None)
+            self._end(position)
             self._start_waiting()
 
     def _start_waiting(self) -> None:
         while self._waiting:
             position, size, turn = self._waiting[0]
             if not turn.cancelled():
-                if self._running and self._used({**self._running, position: size}) > self._tokens:
+                before = self._ended
+                self._start(position, size)
+                if len(self._running) > 1 and self._used() > self._tokens:
+                    del self._running[position], self._shared[position]
+                    self._ended = before
                     return
-                self._running[position] = size
                 turn.set_result(None)
             heapq.heappop(self._waiting)
 
-    @staticmethod
-    def _used(running: dict[int, LiveTokens]) -> int:
-        """Return the tokens of instances together: each shares with the one before it, but for the first."""
-        first = min(running)
-        return running[first].whole + sum(size.new for place, size in running.items() if place != first)
+    def _start(self, position: int, size: LiveTokens) -> None:
+        shared = size.whole - size.new  # with the one before it in the schedule
+        if position > max(self._running, default=-1):
+            shared, self._ended = shared if self._ended is None else min(shared, self._ended), None
+        self._running[position], self._shared[position] = size, shared
+
+    def _end(self, position: int) -> None:
+        if self._running.pop(position, None) is None:
+            return
+        shared = self._shared.pop(position)
+        behind = min((each for each in self._running if each > position), default=None)
+        if behind is not None:
+            self._shared[behind] = min(self._shared[behind], shared)
+        else:
+            self._ended = shared if self._ended is None else min(self._ended, shared)
+
+    def _used(self) -> int:
+        """Return the tokens of those that run, together."""
+        first = min(self._running)
+        return sum(size.whole - self._shared[place] * (place != first) for place, size in self._running.items())

@@ -86,17 +86,20 @@ class Schedule:
         """Return the tokens of entries in a pool with pages of ``page`` tokens, if they should wait for room in it.
 
         Instances that wait compute nothing twice. Those that don't are more at a time, so that a step of decoding
-        serves more of them. None: that takes less time.
+        serves more of them. None: that takes less time. Requests count as in ``stages``: those of a loop once.
         """
         model = LiveTokensModel(self.stages, page)
         live = self.live_tokens(model)
         if not live:
             return None
-        waiting = max(room.kv_tokens // max(round(mean(each.new for each in live)), 1), 1)
-        others = max(room.kv_tokens / max(mean(each.mean for each in live), 1), 1)
+        most, mean_live = (
+            max(mean(tokens), 1) for tokens in zip(*((each.new, each.mean) for each in live), strict=True)
+        )
+        waiting = min(max(room.kv_tokens // most, 1), room.batch)
+        others = min(max(room.kv_tokens / mean_live, 1), room.batch)
         saved = mean([each.again for each in live]) * REFERENCE.row
-        lost = model.steps * (1 / waiting - 1 / min(others, len(live))) * REFERENCE.step
-        return live if waiting < len(live) and saved > lost else None
+        lost = model.steps * (1 / waiting - 1 / others) * REFERENCE.step
+        return live if saved > lost else None
 
     def live_tokens(self, model: LiveTokensModel) -> list[LiveTokens]:
         """Return the tokens of each entry in a pool, in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +25,8 @@ from lmc.frontend.language.eager import EagerSession, OnText
 from lmc.frontend.program.arguments import Bound
 from lmc.frontend.program.function import JittedFunction
 from lmc.frontend.source.locations import raised_at
+from lmc.ir.core import walk
+from lmc.ir.dialects.core_ops import BreakOp, HostCallOp
 from lmc.ir.engine.hosts import CallScope, Cancellation, calling_in, cancelled_by, run_id
 from lmc.ir.engine.observing import Observer
 from lmc.ir.engine.protocol import Engine, Place, Planned
@@ -39,6 +42,7 @@ from lmc.runtime.journal.journal import RunJournal
 from lmc.runtime.threads import DaemonPool
 
 EAGER_THREADS = 32
+_LOGGER = logging.getLogger("lmc.remote")
 
 
 @dataclass(frozen=True)
@@ -112,19 +116,30 @@ async def put_in_order(
     not plan gets one instance after the other: what it keeps is what it used last.
     """
     room, plans = Room.of(engine, requests), isinstance(engine, Planned)
-    if layout is None and not plans:
+    waits = room is not None and not plans and not _leaves_engine(plan)
+    if len(inputs) == 1 and not waits:
+        return BatchOrder((0,), Layout() if layout is None else layout)
+    if layout is None and room is not None and not plans:
         layout = Layout()
 
     def work() -> BatchOrder:
         schedule = schedule_batch(plan, inputs, room, layout)
-        live = None if plans or room is None else schedule.waiting(room, engine.info.page_tokens)
+        live = schedule.waiting(room, engine.info.page_tokens) if waits and room is not None else None
         return BatchOrder(schedule.order, schedule.layout, live)
 
     pool = DaemonPool(1, "lmc-schedule")
     try:
-        return await asyncio.get_running_loop().run_in_executor(pool, work)
+        placed = await asyncio.get_running_loop().run_in_executor(pool, work)
     finally:
         pool.shutdown(wait=False)
+    if placed.live is not None:
+        _LOGGER.info("rows of %s wait for room in the KV pool of %s", plan.name, engine.info.name)
+    return placed
+
+
+def _leaves_engine(plan: Plan) -> bool:
+    """Return True if an instance may be long without a request: in a tool, or in Python behind a break."""
+    return any(isinstance(op, HostCallOp | BreakOp) for op in walk([plan.module.main.body]))
 
 
 class Execution:
@@ -219,11 +234,10 @@ class Execution:
         """The order of instances and its layout: later windows are laid out as the first one was."""
         if self._layout is not None:
             return BatchOrder(range(len(jobs)), self._layout)
-        if len(jobs) == 1:
-            return BatchOrder((0,), Layout())
         inputs, layout = [job.inputs for job in jobs], self._layouts.get(compiled.plan)
         placed = await put_in_order(compiled.plan, inputs, self._engine, self._limits.requests, layout)
-        self._layouts.setdefault(compiled.plan, placed.layout)
+        if len(jobs) > 1:
+            self._layouts.setdefault(compiled.plan, placed.layout)
         return placed
 
     def _finished(self, job: Job, end: Finished, group: asyncio.TaskGroup) -> None:

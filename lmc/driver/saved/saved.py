@@ -199,7 +199,8 @@ class _Windows:
             return BatchOrder(range(len(prepared)), self._given)
         inputs, requests = [instance.inputs for instance in prepared], limits_of(self._saved.options).requests
         placed = await put_in_order(self._saved.plan, inputs, self._engine, requests, self._layout)
-        self._layout = placed.layout
+        if len(prepared) > 1:
+            self._layout = placed.layout
         return placed
 
     def close(self) -> None:

@@ -39,6 +39,7 @@ _COUNTS = (
     "kv_tokens",
     "kv_page",
 )
+_OF_SERVERS = ("server", "session_header", "kv_tokens", "kv_page")
 _SECRET = ("api_key", "key", "token", "password", "secret")
 _NAMES_SHOWN = 3
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
@@ -193,10 +194,10 @@ def known_target(
     found_by = known_probe(rest) if kind == "server" and given.get("server") is None else None
     if kind == "server":
         _choose(given, found_by)
-    elif given.get("server") is not None:
-        raise InputError(f"{spec}: server is for targets of that kind", remedy="leave it out")
-    elif given.get("session_header") is not None:
-        raise InputError(f"{spec}: session_header is for targets of the kind server", remedy="leave it out")
+    else:
+        for name in _OF_SERVERS:
+            if given.get(name) is not None:
+                raise InputError(f"{spec}: {name} is for targets of the kind server", remedy="leave it out")
     given.setdefault("api_key_env", file.api_key_env)
     given.setdefault("api", file.default_api)
     chosen = _checked_settings(spec, given)
@@ -301,8 +302,9 @@ def _choose(given: dict[str, Any], found: DatedProbe | None) -> None:
     if probe.token_ids and given.get("tokenizer"):
         given.setdefault("api", "completions")
     given.setdefault("context_length", probe.model.context_length)
-    if given.get("kv_tokens") is None and probe.model.kv_tokens is not None:
-        given |= {"kv_tokens": probe.model.kv_tokens, "kv_page": probe.model.kv_page}
+    if given.get("session_header") is None:  # else it is one of several servers behind a router
+        given.setdefault("kv_tokens", probe.kv_tokens)
+        given.setdefault("kv_page", probe.kv_page)
 
 
 def _server_entries(
@@ -343,15 +345,7 @@ def _checked_settings(spec: str, given: Mapping[str, Any]) -> RemoteSettings:
                     remedy='take it out, set it in the environment, and name the variable: api_key_env = "MY_KEY"',
                 )
             raise InputError(f"{spec}: a target has no setting {name!r}", remedy=_near(name, SETTINGS))
-    for name in (
-        "requests_per_minute",
-        "tokens_per_minute",
-        "concurrency",
-        "attempts",
-        "context_length",
-        "kv_tokens",
-        "kv_page",
-    ):
+    for name in _COUNTS:
         value = given.get(name)
         if value is not None and (type(value) is not int or value < 1):
             raise InputError(f"{spec}: {name} is {value!r}", remedy="give a whole number from 1 on")

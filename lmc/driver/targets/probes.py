@@ -165,7 +165,7 @@ def _checked(entry: object) -> DatedProbe:
     found = _ENTRY.validate_python(entry)
     model = found.probe.model
     texts = (model.owner, model.name, model.root or "", found.probe.tokenizer or "")
-    counts = (model.context_length or 1, model.kv_tokens or 1, model.kv_page)
+    counts = (model.context_length or 1, found.probe.kv_tokens or 1, found.probe.kv_page)
     if any(len(text) > MOST_CHARACTERS for text in texts) or min(counts) < 1:
         raise ValueError("an entry is out of bounds")
     return found

@@ -48,8 +48,7 @@ class RemoteSettings:
         tokenizer: a ``tokenizer.json`` or its folder: contexts are tokens then, where the server takes them.
         server: the kind of a server, which is not probed then: ``vllm``, ``sglang``, ``lmc`` …
         context_length: the most tokens of a prompt and its output; None: not known.
-        kv_tokens: tokens of the server's KV pool: rows of a batch that it can't hold together run one after the other;
-            None: not known.
+        kv_tokens: tokens of the server's KV pool, for which rows of a batch may wait; None: not known.
         kv_page: tokens of a page of the pool.
         session_header: the header that names the row of a request to a router in front of several servers; all
             requests of a row have the same value, and no other row has it; eager runs send none. None: no such header.

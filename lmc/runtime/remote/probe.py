@@ -33,9 +33,10 @@ _FEWEST = 5
 """Tokens of the sample with equal texts, so that a folder counts that the server has named, not the user."""
 _REFUSED = (401, 403)
 _VLLM = "vllm"
-_WITH_SERVER_INFO = ("lmc", "sglang")
+_SERVER_INFO = {"lmc": ("/server_info",), "sglang": ("/server_info", "/get_server_info")}
+_POOL_SECONDS = 5.0
 _POOL = "vllm:cache_config_info{"
-_POOL_PARTS = re.compile(r'[{,](num_gpu_blocks|block_size)="([1-9][0-9]{0,11})"')
+_POOL_PARTS = re.compile(r'[{,](num_gpu_blocks|block_size|kv_cache_size_tokens)="([1-9][0-9]{0,11})"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,12 @@ class ServedModel:
         name: its name in requests.
         context_length: the most tokens of a prompt and its output; None: the server does not tell.
         root: where the server has it from: perhaps a folder.
-        kv_tokens: the size of its KV pool in tokens; None: the server does not tell.
-        kv_page: tokens of a page of the pool.
     """
 
     owner: str
     name: str
     context_length: int | None = None
     root: str | None = None
-    kv_tokens: int | None = None
-    kv_page: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +66,8 @@ class Probe:
         echo: log-probabilities of given texts.
         tokenizer: a folder on this machine that has the model's tokenizer, which was compared with the server's texts.
         priority: vLLM schedules by priority, and lower numbers go first (``--scheduling-policy priority``).
+        kv_tokens: the size of its KV pool in tokens; None: the server does not tell.
+        kv_page: tokens of a page of the pool.
     """
 
     model: ServedModel
@@ -76,6 +75,8 @@ class Probe:
     echo: bool
     tokenizer: str | None = None
     priority: bool = False
+    kv_tokens: int | None = None
+    kv_page: int = 1
 
 
 def served_model(target: Target) -> ServedModel:
@@ -95,6 +96,9 @@ def probe(target: Target) -> Probe:
         model = server.model()
         is_scheduled = model.owner == _VLLM and server.takes_priority(model.name)
         found = Probe(model, token_ids=server.takes_ids(model.name), echo=False, priority=is_scheduled)
+        if found.token_ids:
+            tokens, page = server.pool(model.owner)
+            found = replace(found, kv_tokens=tokens, kv_page=page)
         if not found.token_ids or server.echoed(model.name, _IDS) is None:
             return found
         named = target.remote.tokenizer
@@ -187,30 +191,32 @@ class _Server:
                 f"{self.address} has no model {self.wanted!r}", remedy=f"it has {names}: write server:URL#MODEL"
             )
         length, root = found[0].get("max_model_len"), found[0].get("root")
-        owner = _text(found[0].get("owned_by")) or "other"
         return ServedModel(
-            owner,
+            _text(found[0].get("owned_by")) or "other",
             found[0]["id"],
             length if type(length) is int and length > 0 else None,
             _text(root),
-            *self._pool(owner),
         )
 
-    def _pool(self, owner: str) -> tuple[int | None, int]:
-        """Return the tokens of the KV pool, and those of a page of it: of all engines behind the address together."""
+    def pool(self, owner: str) -> tuple[int | None, int]:
+        """Return the tokens of the KV pool of a server, all of its engines together, and those of a page of it.
+
+        Nothing depends on the answer, so a server may have none. The key is that of ``/v1``: it goes to no other path.
+        """
+        import httpx2
+
         place = self.address.removesuffix("/v1")
-        if owner == _VLLM:
-            _, data = self._read("GET", f"{place}/metrics")
-            lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.startswith(_POOL)]
-            pools = [{name: int(value) for name, value in _POOL_PARTS.findall(line)} for line in lines]
-            sizes = [(pool["num_gpu_blocks"], pool["block_size"]) for pool in pools if len(pool) == 2]
-            return (sum(pages * page for pages, page in sizes), max(page for _, page in sizes)) if sizes else (None, 1)
-        if owner in _WITH_SERVER_INFO:
-            status, told = self._ask("GET", "/server_info", place=place)
-            tokens = told.get("max_total_num_tokens") if status == 200 and isinstance(told, Mapping) else None
-            page = told.get("page_size") if isinstance(told, Mapping) else None
-            if type(tokens) is int and tokens > 0:
-                return tokens, page if type(page) is int and page > 0 else 1
+        try:
+            with httpx2.Client(timeout=_POOL_SECONDS) as client:
+                if owner == _VLLM:
+                    return _vllm_pool(_read(client, "GET", f"{place}/metrics")[1].decode("utf-8", "replace"))
+                for path in _SERVER_INFO.get(owner, ()):
+                    status, told = _parsed(_read(client, "GET", f"{place}{path}"))
+                    if status == 200 and isinstance(told, Mapping):
+                        tokens, page = (_count(told.get(name)) for name in ("max_total_num_tokens", "page_size"))
+                        return tokens, page or 1
+        except httpx2.HTTPError:
+            pass
         return None, 1
 
     def takes_ids(self, model: str) -> bool:
@@ -250,23 +256,47 @@ class _Server:
         first = choices[0] if isinstance(choices, list) and choices else None
         return first if isinstance(first, Mapping) else {}, usage if isinstance(usage, Mapping) else {}
 
-    def _ask(self, method: str, path: str, body: Any = None, place: str | None = None) -> tuple[int, Any]:
+    def _ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Return the status and the JSON of an answer; None for one that is no JSON, or is too long."""
-        status, data = self._read(method, f"{self.address if place is None else place}{path}", body)
-        try:
-            return status, json.loads(data)
-        except (ValueError, RecursionError):
-            return status, None
+        return _parsed(_read(self.client, method, f"{self.address}{path}", body))
 
-    def _read(self, method: str, address: str, body: Any = None) -> tuple[int, bytes]:
-        """Return the status and the bytes of an answer; none of one that is too long."""
-        with self.client.stream(method, address, json=body) as answer:
-            data = bytearray()
-            for part in answer.iter_bytes():
-                data += part
-                if len(data) > MOST_BYTES:
-                    return answer.status_code, b""
-        return answer.status_code, bytes(data)
+
+def _read(client: httpx2.Client, method: str, address: str, body: Any = None) -> tuple[int, bytes]:
+    """Return the status and the bytes of an answer; none of one that is too long."""
+    with client.stream(method, address, json=body) as answer:
+        data = bytearray()
+        for part in answer.iter_bytes():
+            data += part
+            if len(data) > MOST_BYTES:
+                return answer.status_code, b""
+    return answer.status_code, bytes(data)
+
+
+def _parsed(answer: tuple[int, bytes]) -> tuple[int, Any]:
+    status, data = answer
+    try:
+        return status, json.loads(data)
+    except (ValueError, RecursionError):
+        return status, None
+
+
+def _vllm_pool(metrics: str) -> tuple[int | None, int]:
+    """Return the size of the pool and of its pages from the metrics of vLLM: one line for each of its engines.
+
+    ``kv_cache_size_tokens`` is that of models with several kinds of layers, too; older versions do not tell it.
+    """
+    tokens, pages = 0, [1]
+    for line in metrics.splitlines():
+        told = {name: int(value) for name, value in _POOL_PARTS.findall(line)} if line.startswith(_POOL) else {}
+        if "block_size" in told and len(told) > 1:
+            product = told["block_size"] * told.get("num_gpu_blocks", 0)
+            tokens += told.get("kv_cache_size_tokens", product)
+            pages.append(told["block_size"])
+    return tokens or None, max(pages)
+
+
+def _count(given: Any) -> int | None:
+    return given if type(given) is int and given > 0 else None
 
 
 def _is_entry(given: Any) -> bool:

@@ -335,7 +335,7 @@ def test_a_probe_is_cached_per_address_for_the_user_alone(cache: Path, scripted:
     )
     assert hosted_target(spec, {}).capabilities.priority == "falling"
     target_of_run(Options(spec))
-    assert scripted.asked[asked:] == ["/v1/models", "/metrics"]  # is it the same model, with the same memory?
+    assert scripted.asked[asked:] == ["/v1/models"]  # is it the same model?
 
 
 _CACHE = 'vllm:cache_config_info{{block_size="{}",engine="{}",num_cpu_blocks="None",num_gpu_blocks="{}"}} 1.0'
@@ -347,14 +347,21 @@ _CACHE = 'vllm:cache_config_info{{block_size="{}",engine="{}",num_cpu_blocks="No
     [
         ("vllm", "/metrics", _CACHE.format(128, 0, 37).encode(), (4736, 128)),
         ("vllm", "/metrics", f"# x\n{_CACHE.format(16, 0, 10)}\n{_CACHE.format(16, 1, 20)}\n".encode(), (480, 16)),
-        ("vllm", "/metrics", _CACHE.format("None", 0, 37).encode(), (None, 16)),
-        ("vllm", "/metrics", b"vllm:num_requests_running 0.0\n\xff", (None, 16)),
+        ("vllm", "/metrics", _CACHE.format("None", 0, 37).encode(), (None, 1)),
+        ("vllm", "/metrics", b"vllm:num_requests_running 0.0\n\xff", (None, 1)),
         ("sglang", "/server_info", {"max_total_num_tokens": 5000, "page_size": 64}, (5000, 64)),
+        (
+            "vllm",
+            "/metrics",
+            _CACHE.format(16, 0, 10).replace("num_cpu", 'kv_cache_size_tokens="80",num_cpu').encode(),
+            (80, 16),
+        ),
         ("sglang", "/server_info", {"max_total_num_tokens": 5000}, (5000, 1)),
-        ("sglang", "/server_info", {"max_total_num_tokens": "5000"}, (None, 16)),
-        ("lmc", "/server_info", {"max_total_num_tokens": None}, (None, 16)),
-        ("lmc", "/server_info", [], (None, 16)),
-        ("other", "/server_info", {"max_total_num_tokens": 5000}, (None, 16)),
+        ("sglang", "/get_server_info", {"max_total_num_tokens": 5000}, (5000, 1)),
+        ("sglang", "/server_info", {"max_total_num_tokens": "5000"}, (None, 1)),
+        ("lmc", "/server_info", {"max_total_num_tokens": None}, (None, 1)),
+        ("lmc", "/server_info", [], (None, 1)),
+        ("other", "/server_info", {"max_total_num_tokens": 5000}, (None, 1)),
     ],
 )
 def test_the_kv_pool_is_that_of_the_server_unless_it_is_set(
@@ -366,20 +373,39 @@ def test_the_kv_pool_is_that_of_the_server_unless_it_is_set(
     remote = target_of_run(Options(f"server:{scripted.url}")).remote
     assert remote is not None
     assert (remote.kv_tokens, remote.kv_page) == pool
-    remote = hosted_target(f"server:{scripted.url}", {"kv_tokens": 77, "kv_page": 11}).remote
+    for given in ({"kv_tokens": 77, "kv_page": 11}, {"kv_tokens": 77}, {"kv_page": 11}):
+        remote = hosted_target(f"server:{scripted.url}", given).remote
+        assert remote is not None
+        assert (remote.kv_tokens, remote.kv_page) == (given.get("kv_tokens", pool[0]), given.get("kv_page", pool[1]))
+    remote = hosted_target(f"server:{scripted.url}", {"session_header": "x-session-id"}).remote
     assert remote is not None
-    assert (remote.kv_tokens, remote.kv_page) == (77, 11)
+    assert remote.kv_tokens is None  # that of one of several servers
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_server_with_another_pool_is_probed_anew(scripted: Scripted):
+def test_a_server_without_metrics_is_used_as_before_and_they_get_no_key(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SECRET", "sk-1")
     scripted.answers["/v1/completions"] = (200, _completion)
-    for pages in (10, 20):
-        scripted.answers["/metrics"] = (200, _CACHE.format(16, 0, pages).encode())
-        probes.forget_probes()  # as in another process
-        remote = target_of_run(Options(f"server:{scripted.url}")).remote
-        assert remote is not None
-        assert remote.kv_tokens == 16 * pages
+
+    def gone(_: Any) -> Any:
+        raise ConnectionAbortedError
+
+    scripted.answers["/metrics"] = (200, gone)
+    remote = target_of_run(Options(lmc.remote(f"server:{scripted.url}", api_key_env="SECRET"))).remote
+    assert remote is not None
+    assert (remote.kv_tokens, remote.context_length) == (None, 99)
+    keys = dict(zip(scripted.asked, scripted.keys, strict=True))
+    assert keys == {"/v1/models": "Bearer sk-1", "/metrics": None, "/v1/completions": "Bearer sk-1"}
+
+
+@pytest.mark.parametrize("name", ["kv_tokens", "kv_page"])
+def test_only_servers_have_a_pool(name: str):
+    with pytest.raises(InputError, match=f"{name} is for targets of the kind server"):
+        lmc.remote("openai:gpt-5.6", **{name: 16})
+    with pytest.raises(InputError, match=f"{name} is 0"):
+        lmc.remote("server:http://h:1", **{name: 0})
 
 
 @pytest.mark.usefixtures("cache")
@@ -496,7 +522,7 @@ def test_a_declared_server_is_not_asked(scripted: Scripted):
     with pytest.raises(InputError, match="server is 'vlm'") as raised:
         hosted_target(f"server:{scripted.url}", {"server": "vlm"})
     assert raised.value.remedy == "did you mean 'vllm'?"
-    with pytest.raises(InputError, match="server is for targets of that kind"):
+    with pytest.raises(InputError, match="server is for targets of the kind server"):
         hosted_target("openai:gpt-5.6", {"server": "vllm"})
 
 
