@@ -42,26 +42,30 @@ _SCHEMA = (
 _FIND = (
     "SELECT id, kind, digest, request, state, result FROM entries WHERE row = ? AND op = ? AND number = ? ORDER BY id"
 )
-_BEGIN = (
-    "INSERT INTO entries (id, kind, row, op, number, digest, request, bound, most, attempts, state, prompt, "
-    "cached, generated, written, reasoning) VALUES {values}"
+_COLUMNS = (
+    "id, kind, row, op, number, digest, request, bound, most, attempts, state, result, "
+    "prompt, cached, generated, written, reasoning"
 )
-_BEGUN_VALUES = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0)"
+# An entry that is there already gets its end: the other columns are not looked at then.
+_WRITE = (
+    f"INSERT INTO entries ({_COLUMNS}) VALUES {{values}} "  # noqa: S608 - the columns are those above
+    "ON CONFLICT (id) DO UPDATE SET state = excluded.state, result = excluded.result, prompt = excluded.prompt, "
+    "cached = excluded.cached, generated = excluded.generated, written = excluded.written, "
+    "reasoning = excluded.reasoning"
+)
+_VALUES = f"({', '.join('?' * len(_COLUMNS.split(',')))})"
+_MOST_VALUES = 256
+"""Entries that one statement writes at most: a power of two. SQLite allows 32,766 parameters."""
+_NOT_BEGUN = (0, 0, 0, 0, 0)
+"""The tokens of an entry without an end."""
+_UNUSED = ("", 0, "", 0, b"", "", 0, 0, "")
+"""The columns of an entry that has begun before."""
 # The result of one that is in flight is the id under which its provider keeps the answer.
 _SUPERSEDE = (
     "UPDATE entries SET result = CASE state WHEN 0 THEN NULL ELSE result END, state = CASE state WHEN 0 THEN 4 ELSE 3 "
     "END WHERE id = ?"
 )
 _KEPT = "UPDATE entries SET result = ? WHERE id = ? AND state = 0"
-_END = (
-    "WITH ended (id, state, result, prompt, cached, generated, written, reasoning) AS (VALUES {values}) "
-    "UPDATE entries SET state = ended.state, result = ended.result, prompt = ended.prompt, cached = ended.cached, "
-    "generated = ended.generated, written = ended.written, reasoning = ended.reasoning "
-    "FROM ended WHERE entries.id = ended.id"
-)
-_ENDED_VALUES = "(?, ?, ?, ?, ?, ?, ?, ?)"
-_MOST_VALUES = 256
-"""Entries that one statement writes at most: a power of two. SQLite allows 32,766 parameters."""
 _OPEN = (
     "SELECT id, kind, row, op, number, request, bound, most FROM entries "
     "WHERE state = 0 AND (row = 0 OR row NOT IN (SELECT number FROM rows)) ORDER BY id"
@@ -148,8 +152,8 @@ class JournalFile:
 
     Raises ``InputError`` where the file is none, or is damaged, or is of a later version, or is in use. Other errors of
     SQLite are ``sqlite3.Error``. Used by one thread at a time. ``begin`` and ``end`` collect what they write until
-    ``transaction`` ends, and one statement writes many entries: each step of SQLite gives the interpreter's lock away,
-    and waits up to 5 ms for it where another thread computes.
+    ``transaction`` ends, and one statement writes many entries: each statement of SQLite gives the interpreter's lock
+    away, and waits up to 5 ms for it where another thread computes. Where it is the only one it is its own transaction.
     """
 
     def __init__(self, path: str, *, writable: bool) -> None:
@@ -158,8 +162,12 @@ class JournalFile:
         self._lock: int | None = None
         self._held = False
         self._last = 0
-        self._begun: dict[tuple[int, str, int], tuple[object, ...]] = {}
-        self._ended: dict[int, tuple[object, ...]] = {}
+        self._written: list[tuple[object, ...]] = []
+        """Entries to write, by age: their beginnings, and their ends."""
+        self._begun_keys: set[tuple[int, str, int]] = set()
+        """The keys of these beginnings."""
+        self._ended_ids: set[int] = set()
+        """The entries of these ends."""
         self._places: dict[int, set[tuple[str, int]] | None] | None = None
         """The keys of all entries, by row; None: those of an earlier session, or of a finished row, are not here."""
         self._reserved = False
@@ -201,37 +209,36 @@ class JournalFile:
 
     def set_head(self, name: str, value: str) -> None:
         """Write a fact about the run."""
-        self.connection.execute("INSERT OR REPLACE INTO head VALUES (?, ?)", (name, value))
+        self._change("INSERT OR REPLACE INTO head VALUES (?, ?)", (name, value))
 
     def create(self) -> None:
         """Make the tables, or empty them: a run begins. Inside of a transaction."""
-        database = self.connection
         self._places = {}
         if self.is_fresh:
             for statement in _SCHEMA:
-                database.execute(statement)
-            database.execute(f"PRAGMA application_id = {APPLICATION}")
-            database.execute(f"PRAGMA user_version = {VERSION}")
+                self._change(statement)
+            self._change(f"PRAGMA application_id = {APPLICATION}")
+            self._change(f"PRAGMA user_version = {VERSION}")
             self._has_tables = True
             return
         for table in ("head", "entries", "rows"):
-            database.execute(f"DELETE FROM {table}")  # noqa: S608 - three names
+            self._change(f"DELETE FROM {table}")  # noqa: S608 - three names
         self._last = 0
 
     @contextlib.contextmanager
     def transaction(self) -> Generator[None]:
         """Commit what the block writes, or none of it."""
-        database = self.connection
-        database.execute("BEGIN IMMEDIATE")
         try:
             yield
+            if len(self._written) > _MOST_VALUES:
+                self._begin()
             self._flush()
-            database.execute("COMMIT")
+            if self.connection.in_transaction:
+                self.connection.execute("COMMIT")
         except BaseException:
-            self._begun.clear()
-            self._ended.clear()
+            self._forget()
             with contextlib.suppress(sqlite3.Error):
-                database.execute("ROLLBACK")
+                self.connection.execute("ROLLBACK")
             raise
         if not self._reserved:
             self._reserved = True
@@ -242,11 +249,11 @@ class JournalFile:
         key = row, op, number
         if self._is_new(row, op, number):
             return []
-        if key in self._begun:
-            self._flush()
+        if key in self._begun_keys:
+            self._flush_now()
         found = self.connection.execute(_FIND, key).fetchall()
-        if any(entry[0] in self._ended for entry in found):
-            self._flush()
+        if any(entry[0] in self._ended_ids for entry in found):
+            self._flush_now()
             found = self.connection.execute(_FIND, key).fetchall()
         return [Stored(*entry) for entry in found]
 
@@ -264,37 +271,34 @@ class JournalFile:
         attempts: str,
     ) -> int:
         """Write an intent; return its id."""
-        key = row, op, number
-        if key in self._begun:
-            self._flush()
         if self._places is not None and (places := self._places.setdefault(row, set())) is not None:
             places.add((op, number))
         self._last += 1
-        self._begun[key] = (self._last, kind, row, op, number, digest, request, bound, most, attempts)
+        self._begun_keys.add((row, op, number))
+        about = (kind, row, op, number, digest, request, bound, most, attempts)
+        self._written.append((self._last, *about, BEGUN, None, *_NOT_BEGUN))
         return self._last
 
     def supersede(self, entry: int) -> None:
         """Write that a request or call leaves once more, as a new entry: what the old one cost is kept."""
-        self._flush()
-        self.connection.execute(_SUPERSEDE, (entry,))
+        self._change(_SUPERSEDE, (entry,))
 
     def keep(self, entry: int, stored: str) -> None:
         """Write the id under which the provider keeps the answer to a request that is in flight."""
-        self.connection.execute(_KEPT, (stored, entry))
+        self._change(_KEPT, (stored, entry))
 
     def end(self, entry: int, state: int, result: str, usage: Usage) -> None:
         """Write a result or an error."""
-        prompt, written = (
-            (usage.prompt_tokens, usage.cached_tokens),
-            (usage.cache_written_tokens, usage.reasoning_tokens),
-        )
-        self._ended[entry] = (entry, state, result, *prompt, usage.generated_tokens, *written)
+        tokens = usage.prompt_tokens, usage.cached_tokens, usage.generated_tokens
+        more = usage.cache_written_tokens, usage.reasoning_tokens
+        self._ended_ids.add(entry)
+        self._written.append((entry, *_UNUSED, state, result, *tokens, *more))
 
     def put_row(self, number: int, line: str | None, *, failed: bool) -> None:
         """Write a finished row."""
         if self._places is not None:
             self._places[number] = None
-        self.connection.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (number, int(failed), line))
+        self._change("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (number, int(failed), line))
 
     def rows(self) -> Iterator[tuple[int, bool, str | None]]:
         """Number, failure and line of each finished row, by number."""
@@ -309,8 +313,8 @@ class JournalFile:
 
     def run_again(self, number: int) -> None:
         """Forget that a row is finished, and the errors in it: what failed is asked again."""
-        self.connection.execute("DELETE FROM rows WHERE number = ?", (number,))
-        self.connection.execute("UPDATE entries SET state = ? WHERE row = ? AND state = ?", (DROPPED, number, FAILED))
+        self._change("DELETE FROM rows WHERE number = ?", (number,))
+        self._change("UPDATE entries SET state = ? WHERE row = ? AND state = ?", (DROPPED, number, FAILED))
 
     def open_entries(self) -> list[Listed]:
         """The entries of unfinished rows without a result."""
@@ -349,8 +353,8 @@ class JournalFile:
         """Remove every text of users and models, and the space that they took."""
         database = self.connection
         with self.transaction():
-            database.execute("UPDATE entries SET result = NULL")
-            database.execute("UPDATE rows SET line = NULL")
+            self._change("UPDATE entries SET result = NULL")
+            self._change("UPDATE rows SET line = NULL")
             self.set_head("forgotten", "1")
         database.execute("VACUUM")
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -380,18 +384,33 @@ class JournalFile:
         places = self._places.get(row, ())
         return places is not None and (op, number) not in places
 
+    def _change(self, statement: str, values: tuple[object, ...] = ()) -> None:
+        """Execute another statement that writes, behind what was collected, in a transaction."""
+        self._flush_now()
+        self.connection.execute(statement, values)
+
+    def _begin(self) -> None:
+        if not self.connection.in_transaction:
+            self.connection.execute("BEGIN IMMEDIATE")
+
+    def _flush_now(self) -> None:
+        """Write what ``begin`` and ``end`` collected before ``transaction`` ends."""
+        self._begin()
+        self._flush()
+
     def _flush(self) -> None:
-        """Write what ``begin`` and ``end`` collected."""
-        for statement, values, written in ((_BEGIN, _BEGUN_VALUES, self._begun), (_END, _ENDED_VALUES, self._ended)):
-            entries = [*written.values()]
-            written.clear()
-            at, size = 0, _MOST_VALUES
-            while at < len(entries):
-                while size > len(entries) - at:
-                    size //= 2
-                text = statement.format(values=", ".join([values] * size))
-                self.connection.execute(text, [*chain.from_iterable(entries[at : at + size])])
-                at += size
+        """Write what ``begin`` and ``end`` collected. The last entry is written again up to a power of two of them."""
+        for at in range(0, len(self._written), _MOST_VALUES):
+            entries = self._written[at : at + _MOST_VALUES]
+            size = 1 << (len(entries) - 1).bit_length()
+            entries += entries[-1:] * (size - len(entries))
+            self.connection.execute(_WRITE.format(values=", ".join([_VALUES] * size)), [*chain.from_iterable(entries)])
+        self._forget()
+
+    def _forget(self) -> None:
+        self._written.clear()
+        self._begun_keys.clear()
+        self._ended_ids.clear()
 
     def _reserve(self) -> None:
         """Fill the ``-wal`` file with zeros up to the size that it gets anyway.
