@@ -465,7 +465,8 @@ class JournalFile:
                 self.database.execute(f"PRAGMA {setting}")
             self._check()
             if writable:
-                for setting in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
+                settings = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "temp_store = MEMORY")
+                for setting in settings:  # temporary tables and files hold answers: they stay in memory
                     self.database.execute(f"PRAGMA {setting}").fetchall()
                 self.database.execute(f"PRAGMA journal_size_limit = {1 << 26}")
         except sqlite3.OperationalError as error:

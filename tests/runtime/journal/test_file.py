@@ -1,5 +1,6 @@
 """Files of journals: cut, changed, of others, in use, and on a disk that is full."""
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -18,8 +19,9 @@ from hypothesis import strategies as st
 
 from lmc.ir.engine.protocol import Generation, Request, SamplingParams
 from lmc.ir.errors import InputError, JournalError
+from lmc.ir.usage import Usage
 from lmc.runtime.journal.engine import JournaledEngine
-from lmc.runtime.journal.file import JournalFile
+from lmc.runtime.journal.file import DONE, JournalFile
 from lmc.runtime.journal.journal import RunJournal
 from lmc.runtime.journal.summary import summarize
 from tests.runtime.journal.journals import HEAD, CountingEngine, begun, entries, resumed
@@ -310,3 +312,30 @@ def test_reading_leaves_a_journal_as_it_is(tmp_path: Path):
         file.set_head("state", "other")
     file.close()
     assert (tmp_path / "j").read_bytes() == before
+
+
+def test_long_answers_are_in_no_file_but_the_journal(tmp_path: Path):
+    """SQLite has temporary files of its own, which nothing removes texts from."""
+    opened: set[str] = set()
+
+    def look() -> int:
+        for link in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):
+                opened.add(str(link.readlink()))
+        return 0
+
+    file = JournalFile(str(tmp_path / "run.lmcj"), writable=True)
+    try:
+        with file.transaction():
+            file.create()
+        file.connection.set_progress_handler(look, 50)
+        asked: dict[str, Any] = {"digest": bytes(16), "request": "{}", "bound": 1, "most": 1, "attempts": "[1]"}
+        with file.transaction():
+            ids = [file.begin("generate", row, "a", 0, **asked) for row in range(300)]
+        with file.transaction():
+            for entry in ids:
+                file.end(entry, DONE, "x" * 8000, Usage())
+    finally:
+        file.close()
+    assert any("run.lmcj" in path for path in opened)
+    assert not [path for path in opened if "etilqs" in path]
