@@ -190,6 +190,11 @@ class BudgetLedger:
         with self._lock:
             return self.spent + self.reserved
 
+    @property
+    def held(self) -> int:
+        """The number of reservations whose cost is not known yet."""
+        return self._held
+
     def refusal(self) -> BudgetError | None:
         """Return the error of all requests to come, if no other one will fit; else None.
 

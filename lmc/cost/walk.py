@@ -529,7 +529,8 @@ class _Walk:
                 mean = None if found is None else found.mean_length
                 output, basis = self._output(op, mean)
                 reasoning = self._reasoning(found, output)
-                kept = (output.expected if mean is None else mean) - reasoning.expected
+                likely = output.expected if mean is None or output.most is None else min(mean, output.most)
+                kept = max(likely - reasoning.expected, 0)
                 token_bytes = self.facts.token_bytes(found, context.prompt, sent)
                 generation = self._answer(op, output, self.facts.tokenizer.ids_of(kept, token_bytes))
                 texts.append(generation.text if op.value_type == TEXT else UNKNOWN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import pytest
@@ -366,6 +367,37 @@ def test_constraints_that_are_not_known_are_no_errors(kind: str, structured: Lit
     first, second = walked.requests
     assert first.tokens.most is not None
     assert (second.tokens.most is None) == (structured == "schema")
+
+
+@given(st.lists(st.integers(1, 600), min_size=2, max_size=4), st.integers(0, 500), st.integers(0, 100))
+def test_prompts_with_an_answer_are_no_longer_where_it_is_cut_earlier(
+    bounds: list[int], mean: int, reasoning: int
+) -> None:
+    """With the profile of a run with another ``max_tokens``."""
+    capabilities = Capabilities("messages", scores=False, reasoning=True)
+    usage = Usage(20, 0, mean, 1, reasoning_tokens=min(reasoning, mean))
+    measured = OpProfile(usage, longest=mean, lengths=length_bins([mean]), sent_bytes=60, sent_tokens=20)
+    facts = WalkFacts(
+        counting(message_tokenizer()),
+        EngineInfo("m", 1 << 20, capabilities=capabilities),
+        profile=Profile("m", {"first": measured}),
+    )
+    expected: list[int] = []
+    for bound in sorted(bounds):
+        builder = Builder(())
+        (empty,) = builder.emit(ContextOp, [CTX])
+        (asked,) = builder.emit(ExtendOp, [CTX], context=empty, role="user", text=("hello",))
+        answered, _ = builder.emit(GenOp, [CTX, TEXT], context=asked, id="first", max_tokens=bound)
+        (again,) = builder.emit(ExtendOp, [CTX], context=answered, role="user", text=("more",))
+        last, _ = builder.emit(GenOp, [CTX, TEXT], context=again, id="second", max_tokens=5)
+        builder.emit(ReturnOp, context=last)
+        first, second = walk_row(Module("m", (Function("m", builder.block()),)), {}, facts).requests
+        expected.append(second.tokens.expected)
+        if mean >= bound and not reasoning:
+            assert first.output.expected == bound
+    kept = [max(min(mean, bound) - usage.reasoning_tokens, 0) for bound in sorted(bounds)]
+    for (fewer, less), (more, most) in pairwise(zip(kept, expected, strict=True)):
+        assert less + (more - fewer) // 2 <= most + 1
 
 
 def test_runs_of_a_call_whose_number_is_not_known_are_none_of_another_call() -> None:

@@ -145,9 +145,9 @@ class RunMoney:
 
 def budget_line(ledger: BudgetLedger) -> str:
     """Return the state of a budget for people, with the attempts that count at their worst case."""
-    unknown = with_count(ledger.unknown, "attempt")
-    worst = f", {unknown} without a whole answer at the worst case" if ledger.unknown else ""
-    return f"of the budget of {ledger.budget}, {ledger.spent.counted_by(ledger.budget)} are spent{worst}"
+    unknown = ledger.unknown + ledger.held  # a run that is broken off leaves costs that are being looked up
+    worst = f", {with_count(unknown, 'attempt')} without a whole answer at the worst case" if unknown else ""
+    return f"of the budget of {ledger.budget}, {ledger.promised.counted_by(ledger.budget)} are spent{worst}"
 
 
 def dollars_text(usd: Decimal) -> str:

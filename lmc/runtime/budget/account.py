@@ -118,9 +118,11 @@ class RunBudget:
             if attempts is None:  # one of them is the one of the answer, and the others are not known either
                 cost -= self._add_stored(kept, each)
                 unknown = int(cost != Amount())
-            elif not attempts[-1].is_whole and self._places.get(attempts[-1].fallback) == place_of(kept):
-                stored = self._add_stored(kept, each)
-                cost, unknown = cost - stored, unknown - (stored != Amount())
+            else:  # results have the attempt that answered first, errors the last one last
+                last = attempts[0 if isinstance(result, Generation | Score) else -1]
+                if not last.is_whole and self._places.get(last.fallback) == place_of(kept):
+                    stored = self._add_stored(kept, each)
+                    cost, unknown = cost - stored, unknown - (stored != Amount())
         self.ledger.settle(reservation, cost, unknown)
 
     def reopen(self, stored: str) -> Reservation | None:

@@ -230,7 +230,7 @@ class JournalFile:
         """Commit what the block writes, or none of it."""
         try:
             yield
-            if len(self._written) > _MOST_VALUES:
+            if len(self._written) > 1:
                 self._begin()
             self._flush()
             if self.connection.in_transaction:
@@ -399,12 +399,14 @@ class JournalFile:
         self._flush()
 
     def _flush(self) -> None:
-        """Write what ``begin`` and ``end`` collected. The last entry is written again up to a power of two of them."""
-        for at in range(0, len(self._written), _MOST_VALUES):
-            entries = self._written[at : at + _MOST_VALUES]
-            size = 1 << (len(entries) - 1).bit_length()
-            entries += entries[-1:] * (size - len(entries))
-            self.connection.execute(_WRITE.format(values=", ".join([_VALUES] * size)), [*chain.from_iterable(entries)])
+        """Write what ``begin`` and ``end`` collected, by statements for powers of two of them: each is parsed once."""
+        at, size = 0, _MOST_VALUES
+        while at < len(self._written):
+            while size > len(self._written) - at:
+                size //= 2
+            entries = chain.from_iterable(self._written[at : at + size])
+            self.connection.execute(_WRITE.format(values=", ".join([_VALUES] * size)), [*entries])
+            at += size
         self._forget()
 
     def _forget(self) -> None:

@@ -314,10 +314,11 @@ class RemoteEngine:
             _LOGGER.warning("requests to %s fail; its fallback %s answers them", self._spec, self._fallback_name)
 
     def _second(self) -> RemoteEngine:
-        if self._fallback is None:
-            assert self._make_fallback is not None
-            self._fallback = self._make_fallback()
-        return self._fallback
+        with self._lock:  # the loop and the thread that looks up costs may need it at the same time
+            if self._fallback is None:
+                assert self._make_fallback is not None
+                self._fallback = self._make_fallback()
+            return self._fallback
 
     def _asked(self, request: Request) -> Asked:
         """Return what is sent for a request. Raises ``ConstraintError`` for a constraint that the provider lacks."""
@@ -359,16 +360,18 @@ class RemoteEngine:
             limits, most = self._opened(), _most_bytes(asked.max_tokens)
             waits = deadline.stopped()
             async with limits.under_way(planned, most, asked.request.place, self._stop_where_refused, waits) as charge:
-                tries.begin(charge)
                 reader = _Reader(asked, self._tokenizer, shown)
                 try:
                     reply = await self._fetched(asked)
                     if reply is None:
+                        tries.begin(charge)
                         await _announced(leaving)
                         on_text = reader.text if self._streams(asked, on_delta) else None
                         reply = await self._within(asked.timeout, self._api().generate(asked, on_text))
                     found = reader.generation(reply)
                 except AttemptError as failure:
+                    if failure.usage.prompt_tokens:  # an answer, which may have been fetched
+                        tries.begin(charge)
                     if failure.usage.prompt_tokens and not charge.counts_plan:
                         self._opened().correct(charge, failure.usage.prompt_tokens + failure.usage.generated_tokens)
                     if failure.error.ends_run:

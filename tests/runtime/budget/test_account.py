@@ -1,13 +1,18 @@
 """The costs of requests: each attempt at the price of the target that it was sent to."""
 
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lmc.cost.budget import Amount, Budget
 from lmc.cost.prices import Price, PriceBook
 from lmc.driver.targets.hosted import hosted_target
-from lmc.ir.engine.protocol import Generation, Request, SamplingParams, Score
+from lmc.ir.engine.protocol import DoneHandle, Generation, Handle, Request, SamplingParams, Score
+from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import EngineError
 from lmc.ir.usage import Attempt, Usage
 from lmc.runtime.budget.account import PricedTarget, RunBudget
@@ -66,3 +71,58 @@ def test_nothing_is_spent_on_a_target_that_can_not_be_reached(budget: RunBudget)
     error = EngineError("no")
     error.usage = Usage()
     assert budget.cost(error, worst, each) == (Amount(), 0)
+
+
+class Keeper(ToyEngine):
+    """Tells the costs of the answers that it keeps."""
+
+    def __init__(self, kept: Mapping[str, Usage]) -> None:
+        super().__init__()
+        self._kept = kept
+
+    def stored_usage(self, stored: str) -> Handle[Usage | None]:
+        return DoneHandle[Usage | None].of(self._kept.get(stored))
+
+
+BILLED = st.tuples(st.integers(0, 100), st.integers(0, 40), st.booleans(), st.booleans())
+"""Tokens of an attempt; whether its answer is whole; whether the provider has given it an id."""
+
+
+@given(st.lists(st.tuples(st.lists(BILLED, min_size=1, max_size=3), st.booleans()), max_size=6), st.booleans())
+def test_what_is_billed_is_never_more_than_what_counts(requests: Any, looks: bool):
+    """Requests with several attempts, of which the provider keeps some answers: ids come before answers are whole."""
+    target = hosted_target("openai:gpt-4.1", {"attempts": 3})
+    account, kept, billed = RunBudget(Budget(tokens=10**9), [PricedTarget(target, None)]), dict[str, Usage](), 0
+    account.opened(Keeper(kept))
+    request = Request((1,) * 100, SamplingParams(max_tokens=40))
+    worst, each = account.most(request)
+    for number, (tried, is_answered) in enumerate(requests):
+        last_id: str | None = None
+        told: list[Attempt] = []
+        for count, (prompt, output, is_whole, has_id) in enumerate(tried):
+            usage = Usage(prompt, 0, output, 1)
+            billed += prompt + output
+            last_id = f"resp_{number}_{count}" if has_id else None
+            if last_id is not None:
+                kept[last_id] = usage
+            whole = is_whole or (is_answered and count == len(tried) - 1)
+            told.append(Attempt(usage if whole else Usage(calls=1), is_whole=whole))
+        end: Any = EngineError("no")
+        if is_answered:
+            own, *failed = reversed([each.usage for each in told])
+            end = Generation(
+                (),
+                "",
+                "eos",
+                prompt_tokens=own.prompt_tokens,
+                generated_tokens=own.generated_tokens,
+                failed=tuple(told[: len(failed)]),
+            )
+        else:
+            end.attempts = tuple(told)
+            end.usage = sum((attempt.usage for attempt in told), Usage())
+        reservation = account.ledger.reserve(worst, lambda *_: None)
+        account.settle(reservation, end, each, last_id)
+    if looks:
+        account.ledger.reserve(Amount(tokens=10**10), lambda *_: None)
+    assert account.ledger.promised.tokens >= billed

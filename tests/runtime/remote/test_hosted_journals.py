@@ -44,6 +44,7 @@ from tests.runtime.remote.hosted_runs import (
 )
 from tests.runtime.remote.providers.replies import Reply, drawn
 from tests.runtime.remote.simulator import Simulator
+from tests.runtime.remote.wire import Exchange
 
 ROWS = [{"question": f"What is {number}?"} for number in range(6)]
 
@@ -106,6 +107,37 @@ def test_an_answer_that_the_provider_has_stored_is_fetched(
         assert found.usage.calls == 1
         assert kept_ids(path) == []
         assert journals.summary(path).state == "finished"
+
+
+class FlakyProvider(Simulator):
+    """Fails to give the first stored answer that it is asked for."""
+
+    failures = 1
+
+    async def _handle(self, exchange: Exchange) -> None:
+        if exchange.request.method == "GET" and "/responses/" in exchange.request.path and self.failures:
+            self.failures -= 1
+            await exchange.respond_json(502, {}, {"error": {"message": "bad gateway", "type": "server_error"}})
+            return
+        await super()._handle(exchange)
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_failure_to_fetch_a_stored_answer_is_no_attempt_that_costs(attempts: int, tmp_path: Path):
+    path = str(tmp_path / "j")
+    with (
+        hosted(),
+        FlakyProvider(drawn) as simulator,
+        FaultProxy(simulator.url, listed([Fault.IDLE]), idle=60.0) as proxy,
+    ):
+        program = answer.on(target(proxy.url, "responses", store=True, attempts=attempts))
+        broken_off(program, path)
+        again = program.on(journal=path, resume=True, budget=Budget(calls=1))
+        if attempts == 1:
+            with pytest.raises(EngineError, match="502"):
+                again.run("What?")
+        found = again.run("What?")
+        assert (found.usage.calls, found.unknown_calls, len(simulator.arrivals)) == (1, 0, 1)
 
 
 @pytest.mark.parametrize("end", ["running", "unreadable", "budget"])
