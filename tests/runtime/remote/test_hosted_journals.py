@@ -132,7 +132,7 @@ def test_a_failure_to_fetch_a_stored_answer_is_no_attempt_that_costs(attempts: i
     ):
         program = answer.on(target(proxy.url, "responses", store=True, attempts=attempts))
         broken_off(program, path)
-        again = program.on(journal=path, resume=True, budget=Budget(calls=1))
+        again = program.on(journal=path, resume=True, budget=Budget(calls=attempts))
         if attempts == 1:
             with pytest.raises(EngineError, match="502"):
                 again.run("What?")
