@@ -75,6 +75,8 @@ class PoolRoom:
         """Tokens that each one shares with the one that runs before it."""
         self._ended: int | None = None
         """The least that those share that ended behind the last one that runs; None: there are none."""
+        self._last = -1
+        """The last position that has begun, or was cancelled."""
         self._waiting: list[tuple[int, LiveTokens, asyncio.Future[None]]] = []
 
     @asynccontextmanager
@@ -94,18 +96,22 @@ class PoolRoom:
     def _start_waiting(self) -> None:
         while self._waiting:
             position, size, turn = self._waiting[0]
-            if not turn.cancelled():
-                before = self._ended
-                self._start(position, size)
+            before = self._ended
+            self._start(position, size)
+            if turn.cancelled():  # those behind it share with it, and not all of that with those before it
+                self._end(position)
+            else:
                 if len(self._running) > 1 and self._used() > self._tokens:
                     del self._running[position], self._shared[position]
                     self._ended = before
                     return
                 turn.set_result(None)
+            self._last = max(self._last, position)
             heapq.heappop(self._waiting)
 
     def _start(self, position: int, size: LiveTokens) -> None:
-        shared = size.whole - size.new  # with the one before it in the schedule
+        # With the one before it in the schedule, if that has begun.
+        shared = size.whole - size.new if position == self._last + 1 else 0
         if position > max(self._running, default=-1):
             shared, self._ended = shared if self._ended is None else min(shared, self._ended), None
         self._running[position], self._shared[position] = size, shared

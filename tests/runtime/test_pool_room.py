@@ -38,9 +38,10 @@ def held(prompts: Iterable[str]) -> int:
     return len({prompt[: end + 1] for prompt in prompts for end in range(len(prompt))})
 
 
-@given(PROMPTS, st.integers(1, 30), st.randoms())
-def test_instances_run_together_as_far_as_they_fit(asked: list[str], tokens: int, random: Random):
+@given(PROMPTS, st.integers(1, 30), st.integers(0, 1 << 16))
+def test_instances_run_together_as_far_as_they_fit(asked: list[str], tokens: int, seed: int):
     asked.sort()
+    random = Random(seed)  # tasks draw from it, in which Hypothesis can't end an example
     room = PoolRoom(tokens)
     running: set[int] = set()
     begun: list[int] = []
