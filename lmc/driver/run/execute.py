@@ -99,7 +99,8 @@ def limits_of(options: Options) -> Limits:
 class BatchOrder(NamedTuple):
     """The instances of a batch in their order, its layout, and the tokens that each uses of a KV pool.
 
-    ``live`` is None where they need not be known: the engine plans for its pool itself, or nothing is known of it.
+    ``live`` is None where no instance waits for room: the engine plans for its pool itself, nothing is known of the
+    pool, or it takes less time to start all of them.
     """
 
     order: Sequence[int]

@@ -61,6 +61,4 @@ def _counted(ids: tuple[int, ...]) -> CostRange[int]:
 def largest(bounds: list[TokenBounds], request: Request | ScoreRequest) -> TokenBound:
     """Return a bound for one attempt at any of several models."""
     found = [each.most(request) for each in bounds]
-    if len(found) == 1:
-        return found[0]
     return TokenBound(max(each.prompt for each in found), max(each.output for each in found))

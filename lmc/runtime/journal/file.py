@@ -56,7 +56,7 @@ _WRITE = (
 _VALUES = f"({', '.join('?' * len(_COLUMNS.split(',')))})"
 _MOST_VALUES = 256
 """Entries that one statement writes at most: a power of two. SQLite allows 32,766 parameters."""
-_NOT_BEGUN = (0, 0, 0, 0, 0)
+_NO_TOKENS = (0, 0, 0, 0, 0)
 """The tokens of an entry without an end."""
 _UNUSED = ("", 0, "", 0, b"", "", 0, 0, "")
 """The columns of an entry that has begun before."""
@@ -276,7 +276,7 @@ class JournalFile:
         self._last += 1
         self._begun_keys.add((row, op, number))
         about = (kind, row, op, number, digest, request, bound, most, attempts)
-        self._written.append((self._last, *about, BEGUN, None, *_NOT_BEGUN))
+        self._written.append((self._last, *about, BEGUN, None, *_NO_TOKENS))
         return self._last
 
     def supersede(self, entry: int) -> None:

@@ -45,7 +45,7 @@ TARGETS = {
 _IDS = re.compile(r"'program/[^']*'")
 COMPILE = compiler(ConstraintCache(), message_tokenizer())
 SENT: dict[tuple[str, int], list[str]] = defaultdict(list)
-"""What was sent, by the ids of ops and the numbers of samples."""
+"""The requests that were sent, by the id of their op and the number of the sample."""
 
 
 class Answering:
