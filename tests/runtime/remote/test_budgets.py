@@ -6,7 +6,6 @@ import json
 import os
 import sqlite3
 import sys
-from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -163,7 +162,7 @@ def test_all_that_earlier_sessions_spent_counts(
         summary = journals.summary(path)
         budget = Budget(**{limit: getattr(billed(simulator), limit)})
         found = program.on(budget=budget, resume=True).batch(ROWS)
-        assert max(Counter(each.digest for each in simulator.arrivals).values()) == 1, "nothing is sent again"
+        assert not simulator.repeated(), "nothing is sent again"
         assert len(simulator.arrivals) <= summary.requests.finished + len(summary.in_flight), "nor anything else"
         assert sum(isinstance(each.error, BudgetError) for each in found) > 0
 
@@ -191,12 +190,13 @@ def test_a_refusal_leaves_what_is_in_flight_as_it_is(tmp_path: Path, monkeypatch
         broken_off(program, path, monkeypatch, 30)
         before = journals.summary(path)
         assert before.in_flight
-        sent = len(simulator.arrivals)
         for _ in range(2):
             program.on(budget=Budget(calls=1), resume=True).batch(ROWS)
             after = journals.summary(path)
             assert (after.in_flight, after.requests) == (before.in_flight, before.requests)
-        assert len(simulator.arrivals) == sent
+        # Those of the first session may arrive late; all that arrive are in its journal, and each of them left once.
+        assert len(simulator.arrivals) <= before.requests.finished + len(before.in_flight)
+        assert not simulator.repeated()
         found = program.on(budget=Budget(calls=1000), resume=True).batch(ROWS)
         assert not any(each.error for each in found)
         assert journals.summary(path).requests.repeated == len(before.in_flight)
