@@ -23,7 +23,7 @@ API = {
     "The state of a program": ("State", "gen", "select", "section", "system", "user", "assistant", "message"),
     "Control flow": ("map", "race", "cond", "while_loop"),
     "Tools": ("tool", "call_tools", "describe_tools"),
-    "Engines": ("engines", "close", "remote", "Budget"),
+    "Engines": ("engines", "close", "remote", "Budget", "Resumption"),
     "Errors": (
         "LmcError",
         "InputError",

@@ -37,3 +37,4 @@ from .ir.usage import Usage as Usage
 from .program import Program as Program, jit as jit
 from .library import call_tools as call_tools, describe_tools as describe_tools
 from .runtime.events import TokenEvent as TokenEvent
+from .runtime.journal.journal import Resumption as Resumption

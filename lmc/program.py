@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # loaded when a program first runs
     from lmc.cost.budget import Budget
     from lmc.driver import AsyncStream, Compiled, ProfileOption, RemoteTarget, Result, Runner, Stream, Variants
     from lmc.frontend.language.state import State
+    from lmc.runtime.journal.journal import Resumption
 
 P = ParamSpec("P", default=...)
 R = TypeVar("R", default=Any)
@@ -89,7 +90,7 @@ class Program(JittedFunction, Generic[P, R]):
         priority: int | None = None,
         journal: str | os.PathLike[str] | None = None,
         budget: Budget | None = None,
-        resume: bool | None = None,
+        resume: bool | Resumption | None = None,
         **unknown: Never,
     ) -> Program[P, R]:
         """Return the same program with other options; options that are not given stay as they are.
@@ -124,7 +125,8 @@ class Program(JittedFunction, Generic[P, R]):
                 not fit waits for others to end; where none is under way, it and all later ones fail with
                 ``BudgetError``. Rows that are finished keep their results.
             resume: whether the run goes on that the journal is of, with the same program, rows, model and settings.
-                Requests that are finished are answered from the journal.
+                Requests that are finished are answered from the journal, and rows that failed run again.
+                ``lmc.Resumption(…)`` says what becomes of requests in flight, and of tools that write.
             unknown: refused; for error messages.
 
         Raises ``InputError`` for an option of another name, and for a profile of another program.
@@ -341,7 +343,7 @@ def jit(
     priority: int | None = None,
     journal: str | os.PathLike[str] | None = None,
     budget: Budget | None = None,
-    resume: bool | None = None,
+    resume: bool | Resumption | None = None,
 ) -> Decorator: ...
 
 

@@ -24,6 +24,7 @@ NAMES = {
     "RequestCancelledError",
     "RequestTimeoutError",
     "Result",
+    "Resumption",
     "State",
     "Stream",
     "TokenEvent",

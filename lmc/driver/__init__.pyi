@@ -64,6 +64,7 @@ from .batch.run_journal import (
     RunJournal as RunJournal,
     Resumption as Resumption,
     begin_journal as begin_journal,
+    continues as continues,
     journals_by_default as journals_by_default,
     open_journal as open_journal,
     replay_journal as replay_journal,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lmc.cost.budget import Budget
     from lmc.ir.profile import Profile
     from lmc.passes.pipelines import PipelineOptions
+    from lmc.runtime.journal.journal import Resumption
 
 DEFAULT_LEVEL = "O2"
 DTYPES = ("float32", "bfloat16")
@@ -102,6 +103,15 @@ def _check_budget(name: str, value: object) -> None:
         raise InputError(f"{name} is {value!r}", remedy="give lmc.Budget(usd=…, tokens=…, calls=…)")
 
 
+def _check_resume(name: str, value: object) -> None:
+    if type(value) is bool:
+        return
+    from lmc.runtime.journal.journal import Resumption  # most programs have no journal
+
+    if not isinstance(value, Resumption):
+        raise InputError(f"{name} is {value!r}", remedy="give True, False or lmc.Resumption(…)")
+
+
 def _check_tokens(name: str, value: object) -> None:
     if type(value) is not int or value < 1:
         raise InputError(f"{name} is {value!r}", remedy="give a number of tokens from 1 on")
@@ -159,7 +169,9 @@ class Options:
     budget: Budget | None = _option(  # noqa: RUF009 - a field
         None, "The most that a run may cost: lmc.Budget(usd=…, tokens=…, calls=…).", _check_budget
     )
-    resume: bool = _option(False, "Go on with the unfinished run of the journal.", _check_flag)
+    resume: bool | Resumption = _option(  # noqa: RUF009 - a field
+        False, "Go on with the unfinished run of the journal.", _check_resume
+    )
     requests: int | None = None
     lane: int | None = None
 

@@ -260,13 +260,12 @@ class Runner:
             return None
         record = record_call(self._function, start.target, options, rows)
         path = os.fspath(options.journal)
+        resumption = Resumption() if options.resume is True else options.resume or None
 
         def opened() -> RunJournal:
             journal = open_journal(path)
             try:
-                begin_journal(
-                    journal, record, options, start.target, resumption=Resumption() if options.resume else None
-                )
+                begin_journal(journal, record, options, start.target, resumption=resumption)
             except BaseException:
                 journal.close()
                 raise

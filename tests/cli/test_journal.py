@@ -15,6 +15,7 @@ from lmc.driver import RunRecord
 from lmc.driver.batch import run_journal
 from lmc.ir.engine.protocol import OnDelta, Request
 from lmc.ir.engine.toy import ToyEngine
+from lmc.ir.errors import QuotaError
 from tests.cli.conftest import Said
 
 Lmc = Callable[..., Said]
@@ -194,6 +195,31 @@ def test_the_journal_of_an_unfinished_run_is_not_overwritten(
     assert len(sent) == 2 * done
 
 
+def test_a_run_that_ended_before_it_replaced_the_rows_of_another_goes_on(
+    lmc: Lmc, rows: str, sent: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """The program is edited, and its next run has no row when it ends: OUT holds the rows of the one before."""
+    command = ["run", "journaled.py:grade", "--input", rows, "--journal", "j", "-o", "out.jsonl"]
+    assert lmc(*command).code == 0
+    before = lines("out.jsonl")
+    Path("journaled.py").write_text(PROGRAM.replace('s.gen("b", max_tokens=4)', 's.gen("b", max_tokens=5)'))
+
+    def refused(*_: Any) -> Any:
+        raise QuotaError("the key is refused", remedy="set another one")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ToyEngine, "submit", refused)
+        assert lmc(*command).code == 1
+    assert (lines("out.jsonl"), states()) == (before, "running")
+    assert "not finished" in lmc(*command).err
+    count = len(sent)
+    assert lmc(*command, "--resume").code == 0
+    assert (len(sent), states()) == (count + 10, "finished")
+    lmc("run", "journaled.py:grade", "--input", rows, "-o", "plain.jsonl")
+    assert lines("out.jsonl") == lines("plain.jsonl")
+    assert lines("out.jsonl") != before
+
+
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
@@ -298,6 +324,9 @@ def test_a_tool_that_writes_and_did_not_end_stops_its_row(lmc: Lmc, rows: str, s
 def test_a_tool_that_takes_a_key_is_called_again_with_it(lmc: Lmc, rows: str, start: Callable[..., Any]):
     _with(start, "text 2")("pays")
     before = lines("keys")
+    found = json.loads(lmc("journal", "j", "--json").out)
+    assert found["calls"]["in_flight"]
+    assert not found["blockers"], "no row stops"
     said = lmc("run", "journaled.py:pays", "--input", rows, "--journal", "j", "--resume", "-o", "out.jsonl")
     assert said.code == 0
     keys = lines("keys")
@@ -354,6 +383,12 @@ def test_requests_in_flight_are_reported_then_repeated_or_fail(lmc: Lmc, rows: s
     assert len(sent) - count == (policy == "repeat")
     assert said.code == (policy == "fail")
     assert ("may have been billed" in said.err.partition("error")[2]) == (policy == "fail")
+    if policy == "fail":  # the row runs again, and fails so again until its user decides otherwise
+        said = lmc("run", "journaled.py:grade", "--input", rows, "--journal", "j", "--resume", "--in-flight", "fail")
+        assert (said.code, len(sent) - count) == (1, 0)
+        said = lmc("run", "journaled.py:grade", "--input", rows, "--journal", "j", "--resume")
+        assert "1 request was in flight" in said.err
+        assert (said.code, len(sent) - count) == (0, 1)
 
 
 def test_rows_that_failed_run_again_if_they_are_deleted_from_the_output(lmc: Lmc, rows: str, sent: list[str]):

@@ -13,6 +13,7 @@ from lmc import builtin_model
 from lmc.driver.options import Options
 from lmc.driver.targets.defaults import resolve_target
 from lmc.driver.targets.hosted import SETTINGS, hosted_target, known_target, model_file, remote, spec_of
+from lmc.driver.targets.registry import load_tokenizer
 from lmc.ir.engine.capabilities import PARAMETERS, Capabilities
 from lmc.ir.engine.target import HOSTED, RemoteSettings, Target
 from lmc.ir.engine.toy import toy_tokenizer
@@ -167,6 +168,71 @@ def test_a_key_in_a_file_is_refused_and_not_repeated(tmp_path: Path, name: str):
     assert "sk-very-private" not in f"{raised.value}{raised.value.remedy}"
     with pytest.raises(InputError, match="is written in a file or in the program"):
         remote("openai:gpt-5.6", **{name: "sk-very-private"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "wish"),
+    [
+        ("gpt-5.6", "did you mean 'openai:gpt-5.6'?"),
+        ("claude-opus-5", "did you mean 'anthropic:claude-opus-5'?"),
+        ("opnai:gpt-5.6", "did you mean 'openai:gpt-5.6'?"),
+        ("OpenAI:gpt-5.6", "did you mean 'openai:gpt-5.6'?"),
+        ("openai", "name openai:MODEL"),
+        ("openai:", "name openai:MODEL"),
+        ("fast", "a target of [tool.lmc.targets] has its settings there"),
+        ("builtin", "name openai:MODEL"),
+        ("../x:y", "name openai:MODEL"),
+        (None, "name openai:MODEL"),
+    ],
+)
+def test_a_text_that_is_no_hosted_model_is_one_error(spec: Any, wish: str):
+    with pytest.raises(InputError, match="is no hosted model") as raised:
+        remote(spec, requests_per_minute=5)
+    assert wish in (raised.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("model", "wish"),
+    [
+        ("gpt-5.6", "'openai:gpt-5.6'"),
+        ("opnai:gpt-5.6", "'openai:gpt-5.6'"),
+        ("fats", "'fast'"),
+        ("builtn", "'builtin'"),
+    ],
+)
+def test_a_target_with_a_slip_of_the_pen_names_the_one_that_is_meant(tmp_path: Path, model: str, wish: str):
+    _defined(tmp_path, "")
+    with pytest.raises(InputError, match=f"unknown target '{model}'") as raised:
+        resolve_target(Options(model), environment={}, folder=tmp_path)
+    assert f"did you mean {wish}?" in (raised.value.remedy or "")
+
+
+def test_a_path_that_is_a_model_of_a_provider_names_it():
+    with pytest.raises(InputError, match="there is no model folder") as raised:
+        load_tokenizer(Target.parse("local:gpt-5.6"))
+    assert "did you mean openai:gpt-5.6?" in (raised.value.remedy or "")
+
+
+@pytest.mark.parametrize("name", ["tokens_per_min", "max_tokens", "kv_token", "reasoning_token", "tokeniser"])
+def test_a_setting_about_tokens_is_no_key(name: str):
+    with pytest.raises(InputError, match=f"a target has no setting '{name}'"):
+        remote("openai:gpt-5.6", **{name: 5})
+
+
+def test_errors_of_a_table_name_it_and_its_paths_are_relative_to_its_file(tmp_path: Path):
+    with pytest.raises(
+        InputError, match=r"pyproject.toml: \[tool.lmc.targets.fast\]: openai:gpt-4.1: concurrency is 0"
+    ):
+        _defined(tmp_path, "concurrency = 0")
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.lmc.targets.fast]\nkind = "server"\nserver = "vllm"\n'
+        'base_url = "http://127.0.0.1:1"\ntokenizer = "m/t"\n'
+    )
+    inner = tmp_path / "scripts"
+    inner.mkdir()
+    found = resolve_target(Options("fast"), environment={}, folder=inner).remote
+    assert found is not None
+    assert found.tokenizer == str(tmp_path / "m" / "t")
 
 
 @pytest.mark.parametrize(

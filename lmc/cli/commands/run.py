@@ -243,7 +243,12 @@ def run_command(
                 )
                 if rows_file is not None and record is not None:
                     sink.rows_file = stack.enter_context(rows_file)
-                    sink.done = rows_file.resume(record) if resume else rows_file.start(record)
+                    replaces = (
+                        kept is not None
+                        and sink.journal is not None
+                        and driver.continues(sink.journal, record, runner.options)
+                    )
+                    sink.done = rows_file.resume(record, replaces=replaces) if resume else rows_file.start(record)
                 elif output is not None:
                     sink.stream = stack.enter_context(RowsStream(output, out, interrupts))
                 if kept is not None and record is not None:

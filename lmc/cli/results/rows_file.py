@@ -89,11 +89,13 @@ class RowsFile:
         self._unlock()
         return set()
 
-    def resume(self, record: driver.RunRecord) -> set[int]:
+    def resume(self, record: driver.RunRecord, *, replaces: bool = False) -> set[int]:
         """Begin a run that continues the file; return the numbers of the rows that it holds.
 
-        A file that is not there or is empty is begun. Raises ``UsageError`` where another run writes it, where its run
-        has no record or had another program, model, option or input, and where a line is no output row.
+        A file that is not there or is empty is begun. The file of another run is replaced as by ``start`` if the run
+        ``replaces`` it: its journal has it go on, and no row of it has succeeded yet. Raises ``UsageError`` where
+        another run writes the file, where its run has no record or had another program, model, option or input, and
+        where a line is no output row.
         """
         self._record = record
         before = self._read_record()
@@ -106,9 +108,12 @@ class RowsFile:
                 f"--resume can't compare the rows of {record.rows_name} with those of the earlier run",
                 remedy="save the rows to a file, and name it with --input",
             )
+        difference = None if before is None else record.difference(before)
+        if replaces and (before is None or difference is not None):
+            self._unlock()
+            return set()
         if before is None:
             raise self._cannot_resume(f"{self._record_path.name}, which describes its run, is not beside it")
-        difference = record.difference(before)
         if difference is not None:
             raise self._cannot_resume(difference)
         self._is_published = True

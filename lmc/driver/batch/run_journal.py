@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -13,6 +14,7 @@ from typing import Any
 import pydantic
 from pydantic_core import to_json
 
+from lmc.driver.batch.reached_source import reached_digest
 from lmc.driver.batch.run_record import MAX_RECORD_BYTES, RunRecord, model_digest, source_digests, target_settings
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
@@ -66,6 +68,14 @@ def replayed_target(journal: RunJournal) -> str | Target:
     return target
 
 
+def continues(journal: RunJournal, record: RunRecord, options: Options) -> bool:
+    """Return True if the journal is of a run of ``record`` that is not finished."""
+    if journal.is_fresh or journal.is_finished:
+        return False
+    before = RunRecord.from_json(journal.head.get("record", "").encode(), journal.shown)
+    return _with_settings(record, options).difference(before) is None
+
+
 def begin_journal(
     journal: RunJournal,
     record: RunRecord,
@@ -82,9 +92,7 @@ def begin_journal(
 
     Raises ``UsageError`` for the journal of an unfinished run that is not resumed, and for one of another run.
     """
-    passes = {"disabled_passes": [*options.disabled_passes]} if options.disabled_passes else {}
-    settings = {"level": options.level, **passes, "lmc": __version__}
-    record = replace(record, options={**record.options, **settings})
+    record = _with_settings(record, options)
     try:
         if journal.is_fresh or resumption is None:
             kept = {"target": _as_json().dump_json(target).decode()} if target.is_hosted else {}
@@ -104,6 +112,13 @@ def begin_journal(
         raise UsageError(error.cause, remedy=error.remedy) from error
 
 
+def _with_settings(record: RunRecord, options: Options) -> RunRecord:
+    """Return a record with the options that requests depend on, but no row of output."""
+    passes = {"disabled_passes": [*options.disabled_passes]} if options.disabled_passes else {}
+    settings = {"level": options.level, **passes, "lmc": __version__}
+    return replace(record, options={**record.options, **settings})
+
+
 def record_call(
     function: JittedFunction, target: Target, options: Options, rows: Sequence[Arguments] | None
 ) -> RunRecord:
@@ -119,15 +134,22 @@ def record_call(
 
 
 def _sources(function: JittedFunction) -> dict[str, str]:
-    """Digests of the file of a program and of the user's modules that it imports; in a notebook, of its source."""
+    """Digests of what a program reaches in its file, and of the user's modules that this imports.
+
+    In a notebook, of its source. The rest of a script may change: it is where ``resume=True`` is written.
+    """
     file = None if function.location is None else function.location.file
-    if file is not None and file.endswith(".py") and Path(file).is_file():
-        return source_digests([file])
+    name = str(getattr(function.definition, "__qualname__", function.name)).partition(".")[0]
+    if file is not None and file.endswith(".py") and (path := Path(file)).is_file():
+        found = source_digests([file])
+        reached = reached_digest(path.read_text("utf-8", "surrogateescape"), name)
+        return found if reached is None else {**found, path.stem: reached}
     try:
-        source = inspect.getsource(function.definition)
+        source = textwrap.dedent(inspect.getsource(function.definition))
     except (OSError, TypeError):
         source = function.name
-    return {function.name: hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()}
+    reached = reached_digest(source, name)
+    return {function.name: reached or hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()}
 
 
 def _digest_of(rows: Sequence[Arguments]) -> str | None:

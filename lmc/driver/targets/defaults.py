@@ -20,7 +20,7 @@ from typing import Any
 
 from lmc.cost.prices import PRICES_TABLE, PriceBook
 from lmc.driver.options import ENGINE_OPTIONS, Options, RemoteTarget, check_options
-from lmc.driver.targets.hosted import Tables, defined_target, hosted_target, is_hosted, needs_probe
+from lmc.driver.targets.hosted import Tables, defined_target, hosted_target, is_hosted, near_target, needs_probe
 from lmc.driver.targets.probes import probe_once
 from lmc.grammar.index.store import MAX_BYTES, IndexFolder, IndexStore
 from lmc.ir.engine.target import GIVEN, KINDS, TARGETS, WITH_PATH, Target
@@ -156,7 +156,7 @@ def _parse(settings: Mapping[str, Any], defined: Tables) -> Target:
     if spec in defined or is_hosted(spec):
         _check_remote(spec, options)
         return defined_target(spec, defined) if spec in defined else hosted_target(spec, {})
-    _check_kind(spec)
+    _check_kind(spec, defined)
     if options.get("kv_tokens") == "auto":
         del options["kv_tokens"]
     return Target.parse(spec, **options)
@@ -221,12 +221,16 @@ def _check_name(name: str) -> None:
         )
 
 
-def _check_kind(spec: str) -> None:
+def _check_kind(spec: str, defined: Tables) -> None:
     """Raise ``InputError`` for a target that nearly is one."""
     kind = spec.partition(":")[0]
-    near = () if kind in KINDS else difflib.get_close_matches(kind.lower(), KINDS, n=1)
-    if near:
+    if kind in KINDS:
+        return
+    near = difflib.get_close_matches(kind.lower(), KINDS, n=1)
+    wish = near_target(spec) or next(iter(difflib.get_close_matches(spec, defined, n=1)), None)
+    if near and wish is None:
         wish = f"{near[0]}:{spec.partition(':')[2] or 'PATH'}" if near[0] in WITH_PATH else near[0]
+    if wish is not None:
         raise InputError(
             f"unknown target {spec!r}",
             remedy=f"did you mean {wish!r}? There are {TARGETS}",
@@ -272,11 +276,17 @@ def _read_settings(path: Path, version: tuple[int, ...]) -> Mapping[str, Any]:
     if not isinstance(prices, dict):
         raise InputError(f"{path}: tool.lmc.prices holds no tables", remedy='write [tool.lmc.prices."MODEL"]')
     PriceBook(prices, str(path))
+    for each in defined.values():
+        if isinstance(tokenizer := each.get("tokenizer"), str):
+            each["tokenizer"] = str(path.parent / Path(tokenizer).expanduser())
+    part = ""
     try:
         for name in defined:
+            part = f".{TARGETS_TABLE}.{name}"
             _check_name(name)
             defined_target(name, defined)
+        part = ""
         _parse(settings, defined)
     except InputError as error:
-        raise InputError(f"{path}: [tool.lmc]: {error.cause}", remedy=error.remedy) from error
+        raise InputError(f"{path}: [tool.lmc{part}]: {error.cause}", remedy=error.remedy) from error
     return settings

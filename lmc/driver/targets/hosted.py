@@ -40,7 +40,10 @@ _COUNTS = (
     "kv_page",
 )
 _OF_SERVERS = ("server", "session_header", "kv_tokens", "kv_page")
-_SECRET = ("api_key", "key", "token", "password", "secret")
+_SECRETS = frozenset({"apikey", "key", "token", "password", "secret"})
+"""Words in names of settings that hold secrets."""
+_NEAR = 0.9
+"""The similarity of a name that is a setting with a slip of the pen."""
 _NAMES_SHOWN = 3
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _HEADER = re.compile(r"(?i)x-[a-z0-9-]{1,62}")
@@ -136,8 +139,26 @@ def remote(spec: str, **settings: Any) -> RemoteTarget:
     ``context_length``, ``kv_tokens``, ``kv_page``, ``session_header``, ``store``, and ``capabilities``, which override
     those that lmc knows. Raises ``InputError``.
     """
+    if not (isinstance(spec, str) and is_hosted(spec)):
+        guess = near_target(spec) if isinstance(spec, str) else None
+        wish = f"did you mean {guess!r}? Otherwise name" if guess else "name"
+        raise InputError(
+            f"{spec!r} is no hosted model",
+            remedy=f"{wish} openai:MODEL, anthropic:MODEL or server:URL[#MODEL]; "
+            "a target of [tool.lmc.targets] has its settings there",
+        )
     hosted_target(spec, settings)
     return RemoteTarget(spec, settings)
+
+
+def near_target(name: str) -> str | None:
+    """Return the hosted target that a name without its provider, or with a wrong one, may mean."""
+    kind, colon, model = name.partition(":")
+    near = difflib.get_close_matches(kind.lower(), HOSTED, n=1) if colon and model else []
+    if near:
+        return f"{near[0]}:{model}"
+    providers = [each for each in HOSTED if each != "server" and model_file(each).knows(name)]
+    return f"{providers[0]}:{name}" if providers else None
 
 
 def is_hosted(spec: str) -> bool:
@@ -188,6 +209,10 @@ def known_target(
     overrides = given.pop("capabilities", {})
     if kind == "server":
         _check_address(rest)
+        if given.get("base_url") is not None:
+            raise InputError(
+                f"{spec}: base_url is {given['base_url']!r}, and the target has its address", remedy="leave it out"
+            )
     elif any(mark in rest for mark in "/?# "):
         raise InputError(f"{rest!r} is no name of a model", remedy=f"write {kind}:MODEL")
     file = model_file(kind)
@@ -339,7 +364,8 @@ def checked_capabilities(entries: Mapping[str, Any], where: str) -> Capabilities
 def _checked_settings(spec: str, given: Mapping[str, Any]) -> RemoteSettings:
     for name in given:
         if name not in SETTINGS:
-            if any(secret in name.lower() for secret in _SECRET):
+            words = {*name.lower().replace("-", "_").split("_"), name.lower()}
+            if words & _SECRETS and not difflib.get_close_matches(name, SETTINGS, n=1, cutoff=_NEAR):
                 raise InputError(
                     f"{spec}: {name} is written in a file or in the program",
                     remedy='take it out, set it in the environment, and name the variable: api_key_env = "MY_KEY"',

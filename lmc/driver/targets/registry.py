@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lmc import builtin_model
-from lmc.driver.targets.hosted import model_file
+from lmc.driver.targets.hosted import model_file, near_target
 from lmc.driver.targets.hub import model_snapshot
 from lmc.driver.targets.openmp import let_threads_sleep
 from lmc.ir.engine.protocol import Engine
@@ -69,7 +69,8 @@ def _folder(target: Target, *, weights: bool = True) -> Path:
         return model_snapshot(cast("str", target.path), weights=weights)
     folder = builtin_model.path() if target.path is None else Path(target.path).expanduser()
     if not folder.is_dir():
-        near = _near(folder)
+        hosted = near_target(target.path or "")
+        near = [hosted] if hosted else _near(folder)
         guess = f"did you mean {' or '.join(near)}? " if near else ""
         raise InputError(
             f"there is no model folder {folder}",

@@ -93,12 +93,14 @@ class StoredAnswer:
     """An answer that its provider may keep, so that it can be fetched after a crash.
 
     ``keep`` takes its id, as the engine writes it, as soon as that is known. ``id`` is the one that an earlier run got:
-    it is fetched, and asked for anew only where the provider has it no more and it ``may_be_asked``.
+    it is fetched, and asked for anew only where the provider has it no more and it ``may_be_asked``: ``id`` is None
+    then, and ``usage`` what it has cost, if the provider tells.
     """
 
     keep: Callable[[str], None]
     id: str | None = None
     may_be_asked: bool = True
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,17 @@ class RunBudget:
             self.ledger.reopen(found)
         return found
 
+    def settle_stored(self, stored: str, reservation: Reservation, usage: Usage | None) -> None:
+        """Replace the reservation of an attempt, whose answer was stored under an id, by its cost.
+
+        None: that is not known, and it counts at its worst case.
+        """
+        if usage is None:
+            self.ledger.settle(reservation, reservation.worst, 1)
+        else:
+            cost = self._targets[place_of(stored)].cost(usage)
+            self.ledger.settle(reservation, Amount.of(usage, cost), 0)
+
     def _add_stored(self, stored: str, each: Sequence[Amount]) -> Amount:
         """Count an attempt whose answer its provider keeps. Returns its worst case; nothing where it counts already."""
         place = place_of(stored)
@@ -149,12 +160,8 @@ class RunBudget:
         """Look up the cost of an answer. An unknown one counts at its worst case."""
 
         def found(done: Future[Usage | None]) -> None:
-            usage = None if done.cancelled() or done.exception() is not None else done.result()
-            if usage is None:
-                self.ledger.settle(reservation, reservation.worst, 1)
-            else:
-                cost = self._targets[place_of(stored)].cost(usage)
-                self.ledger.settle(reservation, Amount.of(usage, cost), 0)
+            is_known = not done.cancelled() and done.exception() is None
+            self.settle_stored(stored, reservation, done.result() if is_known else None)
 
         keeper.stored_usage(stored).future.add_done_callback(found)
 

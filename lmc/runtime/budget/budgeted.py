@@ -21,7 +21,7 @@ from lmc.ir.engine.protocol import (
     ScoreRequest,
     StoredAnswer,
 )
-from lmc.ir.errors import BudgetError
+from lmc.ir.errors import BudgetError, LmcError
 from lmc.runtime.budget.account import RunBudget
 
 T = TypeVar("T")
@@ -138,13 +138,17 @@ class _Budgeted(LayerHandle[T]):
     def fetch(self, held: Reservation, stored: StoredAnswer, asks: Callable[[], Handle[T]] | None) -> None:
         """Fetch its answer, which costs nothing more than ``held``. ``asks`` it anew where its provider has none."""
         self.reservation = held
+        name = stored.id
+        assert name is not None
 
         def ended(result: Any) -> None:
-            ledger, is_found = self.budget.ledger, isinstance(result, Generation)
+            ledger = self.budget.ledger
+            told = result.usage if isinstance(result, LmcError) else None
+            is_found = isinstance(result, Generation) or (told is not None and told.prompt_tokens > 0)  # without text
             if is_found:
                 ledger.settle(held, *self.budget.cost(result, held.worst, self.each))
-            elif stored.id is None:  # it is lost
-                ledger.settle(held, held.worst, 1)
+            elif stored.id is None:  # it is lost, or has failed
+                self.budget.settle_stored(name, held, stored.usage)
             else:
                 ledger.postpone(held)
             if is_found or asks is None or stored.id is not None or self.is_cancelled:

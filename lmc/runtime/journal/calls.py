@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 
 from lmc.ir.engine.hosts import Answer, CalledTool, CallPlace, ProgramStopped
 from lmc.ir.errors import JournalError, LmcError
-from lmc.runtime.journal.file import DONE, FAILED
+from lmc.runtime.journal.file import DONE, DROPPED, FAILED
 from lmc.runtime.journal.journal import AskedEntry, Begun, Outcome, Recorded, RunJournal
 from lmc.runtime.journal.values import NotKeptError, arguments_text, error_in, error_text, value_of, value_text
 
 T = TypeVar("T")
+_NOT_CALLED = Outcome(DROPPED, "null")
+"""The end of a call that did not begin: a resumed run may begin it."""
 
 
 class JournaledCalls:
@@ -75,12 +77,12 @@ class JournaledCalls:
                     give((None, unreadable))
                 return
             if outer.cancelled():
-                self._journal.tell(answer, None)
+                self._journal.tell(answer, _NOT_CALLED)
                 return
             try:
                 inner = begin()
             except Exception as failure:  # the loop of tools is closed: the process ends
-                self._journal.tell(answer, None)
+                self._journal.tell(answer, _NOT_CALLED)
                 give((None, failure))
                 return
             outer.add_done_callback(lambda end: end.cancelled() and inner.cancel())
@@ -130,7 +132,9 @@ def _waited(begin: Callable[[Callable[[T | Exception], object]], object]) -> T:
 
 def _asked(place: CallPlace, asked: CalledTool, arguments: str) -> AskedEntry:
     digest = hashlib.blake2b(arguments.encode(), digest_size=16).hexdigest()
-    request = {"name": asked.name, "arguments": digest, "effect": asked.effect}
+    request: dict[str, object] = {"name": asked.name, "arguments": digest, "effect": asked.effect}
+    if asked.has_key:
+        request["key"] = True
     return AskedEntry(
         "call",
         place.row,

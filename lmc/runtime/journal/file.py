@@ -12,7 +12,7 @@ import fcntl
 import os
 import sqlite3
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -67,8 +67,8 @@ _SUPERSEDE = (
 )
 _KEPT = "UPDATE entries SET result = ? WHERE id = ? AND state = 0"
 _OPEN = (
-    "SELECT id, kind, row, op, number, request, bound, most FROM entries "
-    "WHERE state = 0 AND (row = 0 OR row NOT IN (SELECT number FROM rows)) ORDER BY id"
+    "SELECT row = 0 OR row NOT IN (SELECT number FROM rows), id, kind, row, op, number, request, bound, most "
+    "FROM entries WHERE state = 0 ORDER BY id"
 )
 _SENT = "SELECT kind, state, result, bound, most, attempts FROM entries WHERE kind IN ('generate', 'score') ORDER BY id"
 _AGAIN = (
@@ -176,7 +176,10 @@ class JournalFile:
             if writable:
                 self._take()
             elif not Path(self._path).is_file():
-                raise InputError(f"there is no journal {path}", remedy="name the file of lmc run --journal")
+                raise InputError(
+                    f"there is no journal {path}",
+                    remedy="name the file of lmc run --journal, or OUT.jsonl.lmcj beside the output of a hosted model",
+                )
             elif self._path not in _HELD:
                 self._look()
             self._open(writable=writable)
@@ -316,9 +319,12 @@ class JournalFile:
         self._change("DELETE FROM rows WHERE number = ?", (number,))
         self._change("UPDATE entries SET state = ? WHERE row = ? AND state = ?", (DROPPED, number, FAILED))
 
-    def open_entries(self) -> list[Listed]:
-        """The entries of unfinished rows without a result."""
-        return [] if self.is_fresh else [Listed(*found) for found in self.connection.execute(_OPEN)]
+    def open_entries(self, again: Collection[int] = ()) -> list[Listed]:
+        """The entries without a result, of rows that are not finished, or run ``again``."""
+        if self.is_fresh:
+            return []
+        found = ((is_open, Listed(*entry)) for is_open, *entry in self.connection.execute(_OPEN))
+        return [entry for is_open, entry in found if is_open or entry.row in again]
 
     def sent(self) -> Iterator[Sent]:
         """Yield all requests that have left, by age."""
@@ -490,7 +496,7 @@ class JournalFile:
         if not found and application == 0 and version == 0:
             return
         if application != APPLICATION:
-            raise InputError(f"{self.shown} is no journal of lmc", remedy="name another file for --journal")
+            raise self._no_journal()
         if version != VERSION:
             raise InputError(
                 f"{self.shown} has version {version}, and this lmc reads version {VERSION}",
@@ -498,7 +504,7 @@ class JournalFile:
             )
         expected = [*_SCHEMA, None]  # None: the index of a primary key
         if len(found) != len(expected) or {*found} != {*expected}:
-            raise InputError(f"{self.shown} is no journal of lmc", remedy="name another file for --journal")
+            raise self._no_journal()
         (sound,) = database.execute("PRAGMA quick_check(1)").fetchone()
         if sound != "ok":
             raise _damaged(self.shown, " ".join(str(sound).split()))
@@ -516,9 +522,15 @@ class JournalFile:
         page = int.from_bytes(head[16:18], "big")
         promised = int.from_bytes(head[28:32], "big") * (1 << 16 if page == 1 else page)
         if head[: len(_MAGIC)] != _MAGIC[: len(head)]:
-            raise InputError(f"{self.shown} is no journal of lmc", remedy="name another file for --journal")
+            raise self._no_journal()
         if len(head) < _HEAD_BYTES or (size < promised and not has_wal):
             raise _damaged(self.shown, f"it is cut: {size:,} bytes of {max(promised, _HEAD_BYTES):,} are there")
+
+    def _no_journal(self) -> InputError:
+        remedy = "name another file for --journal"
+        if not self._held:  # it is only read
+            remedy = "name the file of lmc run --journal, or OUT.jsonl.lmcj beside the output of a hosted model"
+        return InputError(f"{self.shown} is no journal of lmc", remedy=remedy)
 
     def _in_use(self) -> InputError:
         return InputError(

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from lmc.ir.errors import EngineError, InputError, JournalError, UnknownOutcomeError
 from lmc.ir.usage import Usage
@@ -97,8 +97,8 @@ class Begun:
 
     ``id`` is the entry of its intent; None: there is none yet, as it has not left. ``before`` is the entry that an
     earlier session, or a request that was cancelled, has left. ``stored`` is the id of its answer at the provider, if
-    an earlier session got it: it is fetched, and what the fetch answers ends ``before``. ``may_be_asked``: it may leave
-    again where the provider has that no more; ``stored`` is None then.
+    one of these got it: it is fetched, and what the fetch answers ends ``before``. ``may_be_asked``: it may leave again
+    where the provider has that no more.
     """
 
     key: Key
@@ -113,13 +113,21 @@ class Begun:
 
 @dataclass(frozen=True)
 class Resumption:
-    """The treatment of what an earlier run left unfinished.
+    """The treatment of what an earlier run left unfinished: ``judge.on(journal=…, resume=lmc.Resumption(…))``.
 
-    ``in_flight``: requests that had left are repeated, or fail. ``retry_writes``: names of tools that are called again.
+    ``in_flight``: requests that had left are sent again ("repeat"), or fail ("fail"). ``retry_writes``: names of tools
+    that write and are called again where their calls have no end. Raises ``InputError`` for other values.
     """
 
     in_flight: InFlight = "repeat"
     retry_writes: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.in_flight not in get_args(InFlight):
+            raise InputError(f"in_flight is {self.in_flight!r}", remedy='give "repeat" or "fail"')
+        names = self.retry_writes
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise InputError(f"retry_writes is {names!r}", remedy='give a list of names of tools: ["save"]')
 
 
 class _Step(NamedTuple):
@@ -239,14 +247,15 @@ class RunJournal:
         self._is_resumed = True
         self._resumption = resumption
         with reading(self.shown):
-            self.in_flight = [] if self.is_finished else self._file.open_entries()
-            again = sorted(number for number in self._file.failed_rows() if done is None or number not in done)
+            again = {number for number in self._file.failed_rows() if done is None or number not in done}
+            entries = self._file.open_entries(again)
+            self.in_flight = [each for each in entries if not self.is_finished or each.row in again]
         self._open = {entry.id: entry for entry in self.in_flight}
         self.head["state"] = RUNNING
 
         def begin() -> None:
             self._file.set_head("state", RUNNING)
-            for number in again:
+            for number in sorted(again):
                 self._file.run_again(number)
 
         self._begin = begin
@@ -289,9 +298,8 @@ class RunJournal:
 
     def keep(self, begun: Begun, stored: str) -> None:
         """Write the id under which the provider keeps the answer to a request: a resumed run fetches it."""
-        entry = begun.id
-        if entry is not None and _STORED.fullmatch(stored):
-            self._put(_Step(lambda: self._file.keep(entry, stored)))
+        if begun.id is not None and _STORED.fullmatch(stored):
+            self._put(_Step(partial(self._keep, begun, begun.id, stored)))
 
     def row(self, number: int, line: str | None, *, failed: bool) -> None:
         """Write a finished row."""
@@ -412,6 +420,10 @@ class RunJournal:
             self._write_intent(begun)
         self._after.append((then, None))
 
+    def _keep(self, begun: Begun, entry: int, stored: str) -> None:
+        begun.stored = stored
+        self._file.keep(entry, stored)
+
     def _write_intent(self, begun: Begun) -> None:
         if begun.before is not None:
             self._file.supersede(begun.before)
@@ -483,7 +495,7 @@ class RunJournal:
 
     def _end(self, begun: Begun, outcome: Outcome) -> None:
         if begun.id is None and begun.stored is not None:  # it did not leave: its answer was fetched
-            if outcome.state != DONE:
+            if outcome.state != DONE and not outcome.usage.prompt_tokens:
                 return  # a later session may fetch it
             begun.id = begun.before
         if begun.id is None and outcome.state == DROPPED:
@@ -580,6 +592,7 @@ def _place(asked: AskedEntry) -> str:
 
 def _retry(asked: AskedEntry) -> str:
     return (
-        f"look what was written, then call it again: --retry-writes {asked.name}; or let the tool take an idempotency "
-        'key: @lmc.tool(effect="writes", key=True)'
+        f"look what was written, then call it again: --retry-writes {asked.name} "
+        f'(in Python: resume=lmc.Resumption(retry_writes=["{asked.name}"])); or, from the next run on, let the tool '
+        'take an idempotency key: @lmc.tool(effect="writes", key=True)'
     )

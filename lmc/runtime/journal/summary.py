@@ -43,7 +43,7 @@ class Open:
 
 @dataclass(frozen=True)
 class JournalSummary:
-    """The contents of a journal. ``blockers`` are open calls of tools that write, which stop their rows."""
+    """The contents of a journal. ``blockers``, open calls of tools that write without a key, stop their rows."""
 
     state: str
     record: str
@@ -117,7 +117,8 @@ def _open(entry: Listed) -> Open:
 
 
 def _writes(entry: Listed) -> bool:
-    return entry.kind == "call" and _parts(entry).get("effect") == "writes"
+    parts = _parts(entry)
+    return entry.kind == "call" and parts.get("effect") == "writes" and not parts.get("key")
 
 
 def _parts(entry: Listed) -> Mapping[str, object]:

@@ -12,6 +12,9 @@ from typing import Any
 import pydantic
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from lmc.ir import errors
+from lmc.ir.errors import LmcError, Location
+
 MAX_CHARACTERS = 1 << 24
 """The longest result that is kept."""
 _TAG = "$"
@@ -48,15 +51,21 @@ def value_of(text: str, returns: Any) -> Any:
 
 
 def error_text(error: Exception) -> str:
-    """JSON text of an exception of Python's own. Raises ``NotKeptError`` for any other."""
+    """JSON text of an exception of Python's own, or of lmc. Raises ``NotKeptError`` for any other."""
     name = type(error).__name__
+    arguments = error.args
+    if isinstance(error, LmcError):
+        where = error.location
+        arguments = (error.cause, error.remedy, *(() if where is None else (where.file, where.line, where.column)))
+    elif isinstance(error, OSError) and error.filename is not None:
+        arguments = (*arguments, error.filename)
     try:
-        data = {"error": name, "arguments": [encoded(argument) for argument in error.args]}
+        data = {"error": name, "arguments": [encoded(argument) for argument in arguments]}
         text = json.dumps(data)
         again = error_in(text)
     except (ValueError, TypeError, RecursionError) as unkept:
         raise NotKeptError(name) from unkept
-    if type(again) is not type(error) or str(again) != str(error) or vars(error):
+    if type(again) is not type(error) or str(again) != str(error) or vars(again) != vars(error):
         raise NotKeptError(name)
     return text
 
@@ -65,10 +74,16 @@ def error_in(text: str) -> Exception:
     """The exception of ``error_text``. Raises ``ValueError`` for a text that it did not write."""
     try:
         data = json.loads(text)
-        kind = vars(builtins).get(data["error"])
+        kind = vars(builtins).get(data["error"]) or vars(errors).get(data["error"])
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
             raise ValueError(f"{data['error']!r:.40} is no exception of Python")
-        return kind(*(_decoded(argument, None) for argument in data["arguments"]))
+        arguments = [_decoded(argument, None) for argument in data["arguments"]]
+        if not issubclass(kind, LmcError):
+            return kind(*arguments)
+        if kind.ends_run:  # no call of a tool ends with it
+            raise ValueError(f"{data['error']!r:.40} ends a run")
+        cause, remedy, *where = arguments
+        return kind(cause, remedy=remedy, location=Location(*where) if where else None)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(str(error)) from error
 

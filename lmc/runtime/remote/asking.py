@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from uuid import uuid4
 
 from lmc.grammar.provider_schema import ProviderForm
@@ -123,6 +123,13 @@ class Reply:
         return Usage(prompt // BYTES_PER_TOKEN, 0, -(-output // BYTES_PER_TOKEN), 1)
 
 
+class Fetched(NamedTuple):
+    """An answer that a provider keeps: its ``reply`` (None: it has none, or none of use) and its cost, if known."""
+
+    reply: Reply | None = None
+    usage: Usage | None = None
+
+
 class ModelProtocol(Protocol):
     """One API of one service. Used in one event loop."""
 
@@ -130,8 +137,8 @@ class ModelProtocol(Protocol):
         """Ask once. With ``on_text`` the reply is read as a stream. Raises ``AttemptError`` (``failures.py``)."""
         ...
 
-    async def fetch(self, stored: str) -> Reply | None:
-        """Return the answer that the provider keeps under an id since an earlier run; None where it has none."""
+    async def fetch(self, stored: str) -> Fetched:
+        """Return the answer that the provider keeps under an id since an earlier run."""
         ...
 
     async def score(self, request: ScoreRequest, timeout: float) -> Score:

@@ -352,11 +352,12 @@ class RemoteEngine:
     async def _generate(
         self, asked: Asked, on_delta: OnDelta | None, leaving: Leaving | None, deadline: _Deadline
     ) -> Generation:
-        tries = Tries()
+        tries, has_left = Tries(), False
         shown = _Shown(on_delta)
         planned = len(asked.request.prompt) // self._bytes_per_token + asked.max_tokens
 
         async def once() -> Generation:
+            nonlocal has_left
             limits, most = self._opened(), _most_bytes(asked.max_tokens)
             waits = deadline.stopped()
             async with limits.under_way(planned, most, asked.request.place, self._stop_where_refused, waits) as charge:
@@ -366,12 +367,14 @@ class RemoteEngine:
                     if reply is None:
                         tries.begin(charge)
                         await _announced(leaving)
+                        has_left = True
                         on_text = reader.text if self._streams(asked, on_delta) else None
                         reply = await self._within(asked.timeout, self._api().generate(asked, on_text))
                     found = reader.generation(reply)
                 except AttemptError as failure:
                     if failure.usage.prompt_tokens:  # an answer, which may have been fetched
                         tries.begin(charge)
+                        failure.again = failure.again and has_left  # to fetch it again gives the same
                     if failure.usage.prompt_tokens and not charge.counts_plan:
                         self._opened().correct(charge, failure.usage.prompt_tokens + failure.usage.generated_tokens)
                     if failure.error.ends_run:
@@ -451,12 +454,12 @@ class RemoteEngine:
         if stored is None or stored.id is None or place_of(stored.id) != self._place:
             return None
         try:
-            found = await self._within(asked.timeout, self._api().fetch(stored.id.partition("@")[0]))
+            reply, usage = await self._within(asked.timeout, self._api().fetch(stored.id.partition("@")[0]))
         except AttemptError as failure:
             failure.is_last = True  # the answer may be there later: a fallback would be paid for the same
             raise
-        if found is None:
-            stored.id = None
+        if reply is None:
+            stored.id, stored.usage = None, usage
             if not stored.may_be_asked:
                 error = EngineError(
                     f"{asked.request.op_id} of row {asked.request.instance} was in flight when the run ended, may have "
@@ -466,7 +469,7 @@ class RemoteEngine:
                 refused = AttemptError(error, again=False, usage=Usage())
                 refused.is_last = True
                 raise refused
-        return found
+        return reply
 
     async def _usage_of(self, stored: str) -> Usage | None:
         """Fetch the usage of an answer that the provider keeps. None: it does not tell."""
@@ -475,12 +478,12 @@ class RemoteEngine:
             most = _most_bytes(self._capabilities.max_output_tokens or _UNBOUNDED)
             async with self._opened().under_way(0, most, None, self._stop_where_refused):
                 found = await self._within(self._settings.timeout, self._api().fetch(stored.partition("@")[0]))
-                return None if found is None else found.usage
+                return found.usage
 
         try:
             return await attempts(once, self._settings.attempts, self._opened().hold, Tries())
-        except AttemptError:
-            return None
+        except AttemptError as failure:  # an answer without text of use tells its usage
+            return failure.usage if failure.is_whole and failure.usage.prompt_tokens else None
 
     async def _within(self, seconds: float, work: Coroutine[Any, Any, R]) -> R:
         """Wait for an answer."""

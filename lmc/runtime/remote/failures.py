@@ -68,8 +68,9 @@ def of_status(
     """
     usage = None if status in _PASSED_ON else Usage(calls=1)
     said = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    is_far = status == 429 and after is not None and after > _LONGEST_WAIT
-    if status == 402 or is_far or (400 <= status < 500 and any(mark in said.lower() for mark in _EXHAUSTED)):
+    is_far = after is not None and after > _LONGEST_WAIT
+    names_quota = 400 <= status < 500 and any(mark in said.lower() for mark in _EXHAUSTED)
+    if status == 402 or (status == 429 and is_far) or names_quota:
         return AttemptError(
             QuotaError(
                 f"the quota of {service} is exhausted: {said}",
@@ -80,6 +81,12 @@ def of_status(
         )
     if status in OVERLOADED:
         remedy = "try again later, lower requests_per_minute, or set a fallback for the target"
+        if is_far:
+            remedy = "continue with --resume (resume=True) when it is back, or set a fallback for the target"
+            down = QuotaError(
+                f"{service} answers {status}, and asks to wait {after:,.0f} seconds: {said}", remedy=remedy
+            )
+            return AttemptError(down, again=False, usage=usage)
         error = EngineError(f"{service} answers {status}: {said}", remedy=remedy)
         return AttemptError(error, again=True, after=after, usage=usage)
     if status == 401:

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmc.ir.errors import EngineError, InputError, JournalError, LmcError, Location, ParseError, ToolTimeoutError
+from lmc.ir.usage import Usage
 from lmc.runtime.journal.values import (
     NotKeptError,
     arguments_text,
@@ -119,10 +121,28 @@ def test_a_value_that_holds_itself_is_not_kept():
     assert arguments_text((value,), {})
 
 
-@pytest.mark.parametrize("error", [ValueError("a"), KeyError("a"), ValueError(), ZeroDivisionError("x", 3)])
-def test_exceptions_of_python_are_raised_again(error: Exception):
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("a"),
+        KeyError("a"),
+        ValueError(),
+        ZeroDivisionError("x", 3),
+        FileNotFoundError(2, "gone", "file"),
+        ConnectionRefusedError(111, "refused"),
+        ToolTimeoutError("late", remedy="wait", location=Location("a.py", 3, 7)),
+        InputError("wrong"),
+    ],
+)
+def test_exceptions_of_python_and_of_lmc_are_raised_again(error: Exception):
     again = error_in(error_text(error))
-    assert (type(again), again.args) == (type(error), error.args)
+    assert (type(again), again.args, str(again)) == (type(error), error.args, str(error))
+    assert vars(again) == vars(error)
+
+
+def with_usage(error: LmcError) -> LmcError:
+    error.usage = Usage(calls=1)
+    return error
 
 
 @pytest.mark.parametrize(
@@ -130,7 +150,10 @@ def test_exceptions_of_python_are_raised_again(error: Exception):
     [
         OwnError("a"),
         ValueError(object()),
-        FileNotFoundError(2, "gone", "file"),
+        OSError(18, "other device", "file", None, "file 2"),
+        JournalError("closed"),
+        with_usage(EngineError("busy")),
+        ParseError("wrong", remedy="", location=Location("a", 1), column=1, excerpt=""),
     ],
 )
 def test_other_exceptions_are_not_kept(error: Exception):
@@ -143,6 +166,9 @@ def test_other_exceptions_are_not_kept(error: Exception):
     [
         '{"error": "eval", "arguments": []}',
         '{"error": "SystemExit", "arguments": []}',
+        '{"error": "Location", "arguments": ["a", 1]}',
+        '{"error": "JournalError", "arguments": ["a", null]}',
+        '{"error": "InputError", "arguments": []}',
         "[]",
         '{"error": 1}',
         "{",

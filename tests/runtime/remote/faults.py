@@ -30,6 +30,7 @@ class Fault(Enum):
     RATE_LIMIT_WITH_DELAY = "429 with Retry-After"
     SERVER_ERROR = "500"
     OVERLOADED = "529"
+    UNAVAILABLE = "503 with Retry-After"
     REFUSED_CONNECTION = "reset before the request is read"
 
     RESET_BEFORE_ANSWER = "reset before the answer"
@@ -45,7 +46,7 @@ class Fault(Enum):
     TOO_LARGE = "an answer of many bytes"
 
 
-WITHOUT_SERVER = frozenset(list(Fault)[:5])
+WITHOUT_SERVER = frozenset(list(Fault)[:6])
 """Faults of requests that never reach the server: they are not paid for."""
 HARMLESS = frozenset({Fault.RESET_AFTER_ANSWER})
 """Faults that leave the answer whole. The next request on that connection may be lost before the server reads it."""
@@ -178,9 +179,10 @@ class FaultProxy:
             Fault.RATE_LIMIT_WITH_DELAY: (429, "rate_limit_error", "Too many requests."),
             Fault.SERVER_ERROR: (500, "api_error", "Internal server error"),
             Fault.OVERLOADED: (529, "overloaded_error", "Overloaded"),
+            Fault.UNAVAILABLE: (503, "api_error", "Down for maintenance"),
         }[fault]
         headers: dict[str, str] = {}
-        if fault is Fault.RATE_LIMIT_WITH_DELAY:
+        if fault in (Fault.RATE_LIMIT_WITH_DELAY, Fault.UNAVAILABLE):
             headers["retry-after"] = f"{self.retry_after:g}"
         error: dict[str, Any] = {"type": kind, "message": text}
         body = {"type": "error", "error": error} if is_anthropic else {"error": {**error, "param": None, "code": None}}

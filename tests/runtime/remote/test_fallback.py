@@ -291,3 +291,12 @@ def test_a_stream_of_a_fallback_is_shown():
         stream = answer.on(target(first.url, "messages", fallback="second")).stream(question="What?")
         shown = "".join(event.text for event in stream)
         assert shown == stream.result.value
+
+
+def test_a_fallback_answers_where_the_target_asks_to_wait_for_long():
+    with hosted(), second_provider() as second, Simulator() as first:
+        define(second.url, "messages")
+        with FaultProxy(first.url, lambda _: Fault.UNAVAILABLE, retry_after=3600.0) as proxy:
+            found = answer.on(target(proxy.url, "chat", fallback="second"), timeout=30.0).batch(rows(3))
+        assert [each.error for each in found] == [None] * 3
+        assert len(second.arrivals) == 3

@@ -72,6 +72,7 @@ ERRORS: dict[Fault, tuple[type[BaseException], ...]] = {
     Fault.RATE_LIMIT_WITH_DELAY: (openai.RateLimitError, anthropic.RateLimitError),
     Fault.SERVER_ERROR: (openai.InternalServerError, anthropic.InternalServerError),
     Fault.OVERLOADED: OVERLOADED,
+    Fault.UNAVAILABLE: (openai.InternalServerError, anthropic.APIStatusError),
     Fault.REFUSED_CONNECTION: UNREADABLE,
     Fault.RESET_BEFORE_ANSWER: UNREADABLE,
     Fault.RESET_WITHIN_ANSWER: UNREADABLE,

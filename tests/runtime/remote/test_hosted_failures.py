@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import logging
+import math
 import os
 import socket
 import subprocess
@@ -99,6 +100,25 @@ def test_a_400_is_not_retried_and_its_text_is_shown(api: str):
         assert error.remedy
         assert "hosted_runs.py" in str(error)
         assert sum(each.status == 400 for each in simulator.arrivals) == 1
+
+
+@pytest.mark.parametrize("seconds", [3600.0, math.inf, math.nan])
+@pytest.mark.parametrize("fault", [Fault.UNAVAILABLE, Fault.RATE_LIMIT_WITH_DELAY])
+@pytest.mark.parametrize("api", ["chat", "messages"])
+def test_a_provider_that_asks_to_wait_for_long_is_not_waited_for(api: str, fault: Fault, seconds: float):
+    """The run ends, and can be resumed; what is no number of seconds is left to the pauses of lmc."""
+    with hosted(), Simulator() as simulator, FaultProxy(simulator.url, retry_after=seconds) as proxy:
+        first = answer.on(target(proxy.url, api, concurrency=2), timeout=20.0)
+        proxy.plan = listed([fault] * (1 if math.isnan(seconds) else 99))
+        found = first.batch(rows(4))
+        if math.isnan(seconds):
+            assert [each.error for each in found] == [None] * 4
+            return
+        assert len(proxy.sent) <= 2
+        for each in found:
+            assert isinstance(each.error, EngineError)
+            assert each.error.ends_batch
+            assert "--resume" in (each.error.remedy or "")
 
 
 FORMS = ["list", "generator", "async list", "async generator"]

@@ -188,7 +188,11 @@ def test_a_stored_answer_counts_once_in_a_budget(change: str, calls: int, tmp_pa
         assert len(simulator.arrivals) == (2 if change == "gone" and calls == 2 else 1)
 
 
-@pytest.mark.parametrize("change", ["", "gone", "failing"])
+EMPTY = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []}
+FAILED = {"status": "failed", "error": {"code": "server_error", "message": "broken"}, "output": []}
+
+
+@pytest.mark.parametrize("change", ["", "empty", "failed", "gone", "failing"])
 def test_a_request_waits_for_the_costs_of_answers_that_are_stored(change: str, tmp_path: Path):
     """Before it is refused, they are found out. The rows of these answers need not ask for them."""
     path = tmp_path / "j"
@@ -213,16 +217,22 @@ def test_a_request_waits_for_the_costs_of_answers_that_are_stored(change: str, t
             simulator.stored.clear()
         elif change == "failing":
             simulator.stored[name] = {"x": 1}
+        elif change:
+            simulator.stored[name] = {**simulator.stored[name], **(EMPTY if change == "empty" else FAILED)}
+        is_known = change not in ("gone", "failing")
         engine = RemoteEngine(place, message_tokenizer())
         try:
             with resumed(path) as journal:
                 layers = JournaledEngine(budgeted(engine, account, journal), journal)
                 error = layers.submit(second).future.exception(20.0)
-                if change:
+                if not is_known:
                     assert isinstance(error, BudgetError)
                     assert account.ledger.unknown == 1
                 else:
                     assert error is None
+                    if change:
+                        assert account.ledger.unknown == 0
+                        return
                     assert layers.submit(first).future.exception(20.0) is None
                     told = [each.answer for each in simulator.arrivals if each.answer is not None]
                     paid = sum(each.prompt_tokens + each.reply.output_tokens for each in told)
@@ -230,7 +240,49 @@ def test_a_request_waits_for_the_costs_of_answers_that_are_stored(change: str, t
                     assert account.ledger.unknown == 0
         finally:
             engine.close()
-        assert len(simulator.arrivals) == (1 if change else 2)
+        assert len(simulator.arrivals) == 1 + is_known
+
+
+@pytest.mark.parametrize("budget", [None, Budget(calls=4)])
+def test_a_stored_answer_without_text_ends_its_request(budget: Budget | None, tmp_path: Path):
+    """It is fetched once, and counts once, at its cost; its row fails, and asks anew where it runs again."""
+    path = str(tmp_path / "j")
+    with hosted(), Simulator(drawn) as simulator, FaultProxy(simulator.url, listed([Fault.IDLE]), idle=60.0) as proxy:
+        program = answer.on(target(proxy.url, "responses", store=True, attempts=3))
+        broken_off(program, path)
+        [name] = kept_ids(path)
+        simulator.stored[name] = {**simulator.stored[name], **EMPTY}
+        again = program.on(journal=path, resume=True, budget=budget)
+        with pytest.raises(EngineError, match="no visible text") as raised:
+            again.run("What?")
+        assert (raised.value.unknown_calls, len(raised.value.attempts)) == (0, 1)
+        assert (len(simulator.fetched), len(simulator.arrivals), kept_ids(path)) == (1, 1, [])
+        assert journals.summary(path).requests.failed == 1
+        assert again.run("What?").value
+        assert (len(simulator.fetched), len(simulator.arrivals)) == (1, 2)
+
+
+def test_an_equal_request_fetches_the_answer_of_one_that_is_cancelled(tmp_path: Path):
+    path = str(tmp_path / "j")
+    request = Request((256, *b"user\nWhat?", 257, 256, *b"assistant\n"), SamplingParams(max_tokens=60), op_id="a")
+    with hosted(), Simulator() as simulator, FaultProxy(simulator.url, listed([Fault.IDLE]), idle=60.0) as proxy:
+        place = answer.on(target(proxy.url, "responses", store=True)).compile().target
+        engine = RemoteEngine(place, message_tokenizer())
+        try:
+            with begun(tmp_path / "j") as journal:
+                journaled = JournaledEngine(engine, journal)
+                first, second = journaled.submit(request), journaled.submit(request)
+                limit = time.monotonic() + 20.0
+                while not kept_ids(path) and time.monotonic() < limit:
+                    time.sleep(0.02)
+                first.cancel()
+                assert first.future.exception(20.0) is not None
+                assert second.future.result(20.0).text
+        finally:
+            engine.close()
+        assert (len(simulator.arrivals), len(simulator.fetched)) == (1, 1)
+        found = journals.summary(path)
+        assert (found.requests.finished, found.requests.repeated) == (1, 0)
 
 
 FAILURES: dict[str, dict[str, Any]] = {

@@ -28,7 +28,7 @@ from lmc.ir.semantics.interpreter import Outcome, interpret
 from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.usage import Usage
 from lmc.runtime.remote import engine
-from lmc.runtime.remote.asking import Asked, OnText, RemoteService, Reply
+from lmc.runtime.remote.asking import Asked, Fetched, OnText, RemoteService, Reply
 from tests.frontend.harness import ending
 from tests.frontend.strategies import load
 from tests.runtime.remote.hosted_runs import KEY_NAME, hosted
@@ -69,7 +69,7 @@ class Answering:
         end = "length" if reply.end == "length" else "eos" if reply.stop_text is None else "stop"
         return Reply(reply.text, end, Usage(1, 0, 1, 1), matched_stop=reply.stop_text)
 
-    async def fetch(self, stored: str) -> None:
+    async def fetch(self, stored: str) -> Fetched:
         raise NotImplementedError
 
     async def score(self, request: ScoreRequest, timeout: float) -> Score:

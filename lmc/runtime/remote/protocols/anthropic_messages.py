@@ -9,7 +9,7 @@ import anthropic
 from lmc.ir.engine.protocol import Score, ScoreRequest
 from lmc.ir.errors import EngineError
 from lmc.ir.usage import Usage
-from lmc.runtime.remote.asking import BYTES_PER_TOKEN, Asked, End, OnText, RemoteService, Reply
+from lmc.runtime.remote.asking import BYTES_PER_TOKEN, Asked, End, Fetched, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import AttemptError, malformed, refused_text
 from lmc.runtime.remote.protocols.connections import http_options
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model, kind_of
@@ -46,8 +46,9 @@ class MessagesProtocol:
                 return self._reply(str(text), answer.stop_reason, answer.stop_sequence, usage)
             return await self._stream(body, on_text)
 
-    async def fetch(self, stored: str) -> None:
+    async def fetch(self, stored: str) -> Fetched:
         del stored  # this API keeps no answers
+        return Fetched()
 
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
         del request, timeout

@@ -10,7 +10,7 @@ from lmc.grammar.constraint import Constraint
 from lmc.ir.engine.protocol import Score, ScoreRequest
 from lmc.ir.errors import EngineError
 from lmc.ir.usage import Usage
-from lmc.runtime.remote.asking import Asked, End, OnText, RemoteService, Reply
+from lmc.runtime.remote.asking import Asked, End, Fetched, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import AttemptError, malformed, refused_text
 from lmc.runtime.remote.protocols.openai_client import client_of, model_of, parameters_of, stop_of, usage_of
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model
@@ -44,8 +44,9 @@ class ChatProtocol:
                 return self._reply(message.content or "", answer.choices[0], usage, asked)
             return await self._stream(body, on_text, asked)
 
-    async def fetch(self, stored: str) -> None:
+    async def fetch(self, stored: str) -> Fetched:
         del stored  # this API keeps no answers
+        return Fetched()
 
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
         del request, timeout

@@ -10,7 +10,7 @@ import openai
 from lmc.grammar.constraint import Constraint
 from lmc.ir.engine.protocol import Score, ScoreRequest, TokenLogprob
 from lmc.ir.usage import Usage
-from lmc.runtime.remote.asking import Asked, End, OnText, RemoteService, Reply
+from lmc.runtime.remote.asking import Asked, End, Fetched, OnText, RemoteService, Reply
 from lmc.runtime.remote.failures import malformed
 from lmc.runtime.remote.protocols.openai_client import client_of, headers_of, model_of, parameters_of, stop_of, usage_of
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents
@@ -41,8 +41,9 @@ class CompletionsProtocol:
                 return self._reply(choice.text, self._ids(choice), choice, usage, asked)
             return await self._stream(body, on_text, asked)
 
-    async def fetch(self, stored: str) -> None:
+    async def fetch(self, stored: str) -> Fetched:
         del stored  # this API keeps no answers
+        return Fetched()
 
     async def score(self, request: ScoreRequest, timeout: float) -> Score:
         del timeout  # that of the client

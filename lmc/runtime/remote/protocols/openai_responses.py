@@ -10,7 +10,7 @@ import openai
 from lmc.ir.engine.protocol import Score, ScoreRequest
 from lmc.ir.errors import EngineError
 from lmc.ir.usage import Usage
-from lmc.runtime.remote.asking import Asked, OnText, RemoteService, Reply, kept_name
+from lmc.runtime.remote.asking import Asked, Fetched, OnText, RemoteService, Reply, kept_name
 from lmc.runtime.remote.failures import AttemptError, malformed, of_status, refused_text
 from lmc.runtime.remote.protocols.openai_client import client_of, parameters_of
 from lmc.runtime.remote.protocols.reading import ReplyText, StreamEvents, check_model, kind_of
@@ -50,7 +50,7 @@ class ResponsesProtocol:
                 raise malformed(self._service.model, "a stream that ends before its end")
             return self._reply(final)
 
-    async def fetch(self, stored: str) -> Reply | None:
+    async def fetch(self, stored: str) -> Fetched:
         answer: Any = None
         async with translated(openai, self._service):
             for _ in range(_LOOKS if self._service.settings.store else 0):
@@ -61,10 +61,14 @@ class ResponsesProtocol:
                 if answer.status not in ("queued", "in_progress"):
                     break
                 await asyncio.sleep(_LOOK_SECONDS)
-            if answer is None or answer.status in ("failed", "cancelled"):
-                return None
+            if answer is None:
+                return Fetched()
             if answer.status in ("completed", "incomplete"):
-                return self._reply(answer)
+                reply = self._reply(answer)
+                return Fetched(reply, reply.usage)
+            if answer.status in ("failed", "cancelled"):
+                unknown = Usage(calls=1) if answer.status == "failed" else None
+                return Fetched(None, unknown if answer.usage is None else _usage(answer.usage))
             if answer.status not in ("queued", "in_progress"):
                 raise malformed(self._service.model, f"a stored answer with the status {answer.status!r:.40}")
             error = EngineError(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
+from math import isnan
 from time import time
 from typing import Any
 
@@ -80,17 +81,13 @@ def _kind_of(body: Any) -> Any:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the provider asks to wait."""
-    milliseconds = headers.get("retry-after-ms")
-    text = headers.get("retry-after")
-    try:
-        if milliseconds is not None:
-            return max(float(milliseconds) / 1000, 0.0)
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = headers.get(name)
         if text is None:
-            return None
-        return max(float(text), 0.0)
-    except ValueError:
-        pass
-    try:
-        return None if text is None else max(parsedate_to_datetime(text).timestamp() - time(), 0.0)
-    except ValueError:
-        return None
+            continue
+        with suppress(ValueError, OverflowError):
+            seconds = float(text) * unit
+            return None if isnan(seconds) else max(seconds, 0.0)
+        with suppress(ValueError, OverflowError):
+            return max(parsedate_to_datetime(text).timestamp() - time(), 0.0)
+    return None
