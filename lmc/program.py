@@ -19,9 +19,18 @@ from lmc.ir.errors import InputError
 
 if TYPE_CHECKING:  # loaded when a program first runs
     from lmc.cost.budget import Budget
-    from lmc.driver import AsyncStream, Compiled, ProfileOption, RemoteTarget, Result, Runner, Stream, Variants
+    from lmc.driver import (
+        AsyncStream,
+        Compiled,
+        ProfileOption,
+        RemoteTarget,
+        Result,
+        Resumption,
+        Runner,
+        Stream,
+        Variants,
+    )
     from lmc.frontend.language.state import State
-    from lmc.runtime.journal.journal import Resumption
 
 P = ParamSpec("P", default=...)
 R = TypeVar("R", default=Any)
@@ -126,7 +135,7 @@ class Program(JittedFunction, Generic[P, R]):
                 ``BudgetError``. Rows that are finished keep their results.
             resume: whether the run goes on that the journal is of, with the same program, rows, model and settings.
                 Requests that are finished are answered from the journal, and rows that failed run again.
-                ``lmc.Resumption(…)`` says what becomes of requests in flight, and of tools that write.
+                ``lmc.Resumption(…)`` lets requests in flight fail, and calls tools that write again.
             unknown: refused; for error messages.
 
         Raises ``InputError`` for an option of another name, and for a profile of another program.
