@@ -6,6 +6,7 @@ process builds it for itself in a temporary folder.
 """
 
 import ctypes
+import errno
 import hashlib
 import os
 import platform
@@ -112,6 +113,8 @@ def replace_own_file(file: Path, text: str) -> None:
         OSError: it cannot be written.
     """
     own_folder(file.parent)
+    if file.exists() and not file.is_file():  # a device would be replaced
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(file))
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as temporary:

@@ -197,3 +197,11 @@ def test_the_cache_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert toolchain.user_cache() == tmp_path / "lmc"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert toolchain.user_cache() == Path.home() / ".cache" / "lmc"
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """A pipe is there in place of a device such as /dev/null."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="Invalid argument"):
+        toolchain.replace_own_file(tmp_path / "pipe", "text")
+    assert (tmp_path / "pipe").is_fifo()

@@ -163,8 +163,19 @@ def cannot_write(path: str, error: OSError) -> driver.UsageError:
 
 
 def target_spec(model: str | None) -> str | None:
-    """Return the target of ``--model``: a name of ``[tool.lmc.targets]``; any other path is ``local:PATH``."""
-    return model if model is None or driver.is_defined(model) else driver.Target.spec_of(model)
+    """Return the target of ``--model``: a name of ``[tool.lmc.targets]``; any other path is ``local:PATH``.
+
+    Raises ``UsageError`` for a path that is not there and nearly is such a name.
+    """
+    if model is None or driver.is_defined(model):
+        return model
+    spec = driver.Target.spec_of(model)
+    near = driver.near_defined(model) if spec == f"local:{model}" and not Path(model).exists() else None
+    if near is not None:
+        raise driver.UsageError(
+            f"there is no target {model!r}, and no model folder of that name", remedy=f"did you mean {near!r}?"
+        )
+    return spec
 
 
 def _is_file(name: str, file: Path) -> bool:

@@ -17,7 +17,12 @@ from .batch.batch_rows import batch_arguments as batch_arguments
 from .compile.compile import Variants as Variants
 from .compile.compiled import Compiled as Compiled
 from .targets.defaults import DEFAULT_BACKEND as DEFAULT_BACKEND
-from .targets.defaults import Target as Target, is_defined as is_defined, target_of_run as target_of_run
+from .targets.defaults import (
+    Target as Target,
+    is_defined as is_defined,
+    near_defined as near_defined,
+    target_of_run as target_of_run,
+)
 from .targets.hosted import remote as remote
 from .targets.engines import (
     adopt_engine as adopt_engine,

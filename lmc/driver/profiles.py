@@ -74,7 +74,7 @@ class ProfileFile:
         self._program = program
         self._recording = Recording()
         self._counted = False
-        if self._path.is_dir() or path == "-":
+        if path == "-" or (self._path.exists() and not self._path.is_file()):  # a device would be replaced
             raise UsageError(
                 f"--profile-generate {path} is no file", remedy="name a file, which the run writes at its end"
             )

@@ -103,6 +103,16 @@ def test_an_unknown_model_is_a_remark_with_near_names(lmc: Callable):
     assert json.loads(lmc("targets", "openai:gpt-5.66", "--json").out)["remarks"]
 
 
+@pytest.mark.parametrize(
+    ("name", "wish"), [("fats", "'fast'"), ("gpt-5.6", "openai:gpt-5.6"), ("folder", "name a folder")]
+)
+def test_a_model_that_is_not_there_has_no_capabilities(lmc: Callable, name: str, wish: str):
+    said = lmc("targets", name)
+    assert said.code != 0
+    assert said.out == ""
+    assert wish in said.err
+
+
 @pytest.mark.parametrize("name", ["toy", "builtin"])
 def test_an_engine_of_lmc_has_capabilities_too(lmc: Callable, name: str):
     data = json.loads(lmc("targets", name, "--json").out)

@@ -209,7 +209,7 @@ def test_a_target_with_a_slip_of_the_pen_names_the_one_that_is_meant(tmp_path: P
 
 def test_a_path_that_is_a_model_of_a_provider_names_it():
     with pytest.raises(InputError, match="there is no model folder") as raised:
-        load_tokenizer(Target.parse("local:gpt-5.6"))
+        load_tokenizer(Target.parse(f"local:{Path.cwd() / 'gpt-5.6'}"))
     assert "did you mean openai:gpt-5.6?" in (raised.value.remedy or "")
 
 

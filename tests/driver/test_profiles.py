@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,9 @@ def test_what_can_not_be_written_is_known_before_anything_runs(tmp_path: Path):
     path = tmp_path / "p.json"
     with pytest.raises(UsageError, match="is no file"):
         ProfileFile(str(tmp_path), "answer", merge=False)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="pipe is no file"):
+        ProfileFile(str(tmp_path / "pipe"), "answer", merge=False)
     with pytest.raises(UsageError, match="--profile-generate - is no file"):
         ProfileFile("-", "answer", merge=False)
     with pytest.raises(UsageError, match="can't be written: its folder is not there"):

@@ -20,6 +20,7 @@ from lmc.driver.targets.hosted import (
     spec_of,
 )
 from lmc.driver.targets.probes import DatedProbe, known_probe, probe_again
+from lmc.driver.targets.registry import model_folder
 from lmc.driver.version import __version__
 from lmc.ir.engine.capabilities import Capabilities
 from lmc.ir.engine.target import KINDS, WITH_PATH, Target
@@ -101,7 +102,10 @@ def facts_of(name: str, *, asks: bool = False) -> TargetFacts:
     if not is_remote:
         if asks:
             raise _not_probed(name)
-        return _local_facts(resolve_target(Options(name), environment={}))
+        local = resolve_target(Options(name), environment={})
+        if local.kind == "local":
+            model_folder(local)  # a folder that is not there has no capabilities
+        return _local_facts(local)
     spec, given = spec_of(name, tables[name]) if name in tables else (name, {})
     own = f"[tool.lmc.targets.{name}] in {path}"
     known, probe = known_target(spec, given, own, tables), None

@@ -214,6 +214,11 @@ def is_defined(name: str) -> bool:
     return name in defined_targets()[1]
 
 
+def near_defined(name: str) -> str | None:
+    """Return a name of ``[tool.lmc.targets]`` that is nearly ``name``."""
+    return next(iter(difflib.get_close_matches(name, defined_targets()[1], n=1)), None)
+
+
 def _check_name(name: str) -> None:
     if name in KINDS or not _NAME.fullmatch(name):
         raise InputError(

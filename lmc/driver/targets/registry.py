@@ -69,7 +69,7 @@ def _folder(target: Target, *, weights: bool = True) -> Path:
         return model_snapshot(cast("str", target.path), weights=weights)
     folder = builtin_model.path() if target.path is None else Path(target.path).expanduser()
     if not folder.is_dir():
-        hosted = near_target(target.path or "")
+        hosted = near_target(folder.name)
         near = [hosted] if hosted else _near(folder)
         guess = f"did you mean {' or '.join(near)}? " if near else ""
         raise InputError(

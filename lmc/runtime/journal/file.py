@@ -161,6 +161,7 @@ class JournalFile:
         self._path = os.path.realpath(path)
         self._lock: int | None = None
         self._held = False
+        self._is_made = False
         self._last = 0
         self._written: list[tuple[object, ...]] = []
         """Entries to write, by age: their beginnings, and their ends."""
@@ -183,6 +184,9 @@ class JournalFile:
             elif self._path not in _HELD:
                 self._look()
             self._open(writable=writable)
+            if self._lock is not None:
+                with contextlib.suppress(PermissionError):
+                    os.fchmod(self._lock, 0o600)
         except BaseException:
             self.close()
             raise
@@ -366,8 +370,8 @@ class JournalFile:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Close it and release its lock. A file in which no run began is removed."""
-        fresh = self.database is not None and self.is_fresh
+        """Close it and release its lock. A file that it made, and in which no run began, is removed."""
+        fresh = self._is_made and self.database is not None and self.is_fresh
         if self.database is not None:
             with contextlib.suppress(sqlite3.Error):
                 self.database.close()
@@ -438,6 +442,10 @@ class JournalFile:
                 raise self._in_use()
             _HELD.add(self._path)
             self._held = True
+        found = Path(self._path)
+        self._is_made = not found.exists()
+        if not self._is_made and not found.is_file() and not found.is_dir():  # a device such as /dev/null
+            raise InputError(f"{self.shown} is no file", remedy="name a file for --journal, or give --no-journal")
         try:
             self._lock = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -450,8 +458,6 @@ class JournalFile:
             if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # a file system without locks
                 raise self._cannot_write(error) from error
         self._check_size(os.pread(self._lock, _HEAD_BYTES, 0), os.fstat(self._lock).st_size)
-        with contextlib.suppress(PermissionError):
-            os.fchmod(self._lock, 0o600)
 
     def _look(self) -> None:
         """Check the size of a file that is only read."""

@@ -85,6 +85,7 @@ def summarize(path: str) -> JournalSummary:
 
 def forget_texts(path: str) -> None:
     """Remove the texts of a journal whose run is over. Raises ``InputError`` where it is not, or is in use."""
+    JournalFile(path, writable=False).close()  # it is there, and is one
     with closing(JournalFile(path, writable=True)) as file, reading(path):
         head = file.head()
         if not head:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from lmc.ir.usage import Usage
 from lmc.runtime.journal.engine import JournaledEngine
 from lmc.runtime.journal.file import DONE, JournalFile
 from lmc.runtime.journal.journal import RunJournal
-from lmc.runtime.journal.summary import summarize
+from lmc.runtime.journal.summary import forget_texts, summarize
 from tests.runtime.journal.journals import HEAD, CountingEngine, begun, entries, resumed
 
 FULL = os.environ.get("LMC_TEST_FULL") == "1"
@@ -208,8 +209,10 @@ def test_a_file_with_other_tables_is_no_journal(tmp_path: Path, statement: str):
 
 def test_another_database_is_no_journal(tmp_path: Path):
     change(tmp_path / "j", "CREATE TABLE other (a)")
+    (tmp_path / "j").chmod(0o644)
     with pytest.raises(InputError, match="no journal"):
         RunJournal.open(str(tmp_path / "j"))
+    assert stat.S_IMODE((tmp_path / "j").stat().st_mode) == 0o644, "it is left as it is"
 
 
 def test_a_journal_is_used_by_one_run_at_a_time(tmp_path: Path):
@@ -250,6 +253,31 @@ def test_a_journal_has_one_thread_however_many_begin_to_use_it(tmp_path: Path):
 
 def test_a_file_in_which_no_run_began_is_removed(tmp_path: Path):
     RunJournal.open(str(tmp_path / "j")).close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_was_there_is_not_removed(tmp_path: Path):
+    (tmp_path / "j").touch(0o644)
+    RunJournal.open(str(tmp_path / "j")).close()
+    assert (tmp_path / "j").exists()
+
+
+@pytest.mark.parametrize("use", [RunJournal.open, RunJournal.replay, summarize, forget_texts])
+def test_what_is_no_file_is_left_as_it_is(use: Callable[[str], object], tmp_path: Path):
+    """A pipe is there in place of a device: ``--journal /dev/null`` of a superuser must not delete it."""
+    path = tmp_path / "j"
+    os.mkfifo(path, 0o644)
+    with pytest.raises(InputError, match=r"is no file|there is no journal") as raised:
+        use(str(path))
+    assert raised.value.remedy
+    assert path.is_fifo()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize("use", [summarize, forget_texts, RunJournal.replay])
+def test_to_look_at_a_journal_that_is_not_there_makes_none(use: Callable[[str], object], tmp_path: Path):
+    with pytest.raises(InputError, match="there is no journal"):
+        use(str(tmp_path / "j"))
     assert not list(tmp_path.iterdir())
 
 
