@@ -16,6 +16,7 @@ from lmc.driver.batch import run_journal
 from lmc.ir.engine.protocol import OnDelta, Request
 from lmc.ir.engine.toy import ToyEngine
 from lmc.ir.errors import QuotaError
+from lmc.ir.usage import Usage
 from tests.cli.conftest import Said
 
 Lmc = Callable[..., Said]
@@ -218,6 +219,25 @@ def test_a_run_that_ended_before_it_replaced_the_rows_of_another_goes_on(
     lmc("run", "journaled.py:grade", "--input", rows, "-o", "plain.jsonl")
     assert lines("out.jsonl") == lines("plain.jsonl")
     assert lines("out.jsonl") != before
+
+
+def test_the_journal_of_a_run_whose_requests_were_all_refused_is_replaced(
+    lmc: Lmc, rows: str, monkeypatch: pytest.MonkeyPatch
+):
+    """The name of the model was wrong: neither is the run of the right one the same, nor would anything be lost."""
+    command = ["run", "journaled.py:pays", "--input", rows, "--journal", "j", "-o", "out.jsonl"]
+
+    def refused(*_: Any) -> Any:
+        error = QuotaError("the model is not known", remedy="name another one")
+        error.usage = Usage(calls=1)
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ToyEngine, "submit", refused)
+        assert lmc(*command, "--seed", "3").code == 1
+    assert json.loads(lmc("journal", "j", "--json").out)["in_flight"] == []
+    assert lmc(*command, "--seed", "4").code == 0
+    assert states() == "finished"
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,10 @@ _AGAIN = (
     "SELECT kind, sum(again) FROM (SELECT kind, count(*) - 1 AS again FROM entries "
     "GROUP BY kind, row, op, number, digest HAVING count(*) > 1) GROUP BY kind"
 )
+_WORTH = (
+    "SELECT EXISTS (SELECT 1 FROM rows) OR "
+    "EXISTS (SELECT 1 FROM entries WHERE state != 3 OR prompt != 0 OR generated != 0)"
+)
 # What all rows share runs under the number 0, whether that row is finished or not.
 UNKEPT = '{"$": "unkept"'
 """The beginning of the result of a call that could not be kept. No value is written so."""
@@ -335,6 +339,10 @@ class JournalFile:
         if not self.is_fresh:
             for found in self.connection.execute(_SENT):
                 yield Sent(*found)
+
+    def holds_nothing(self) -> bool:
+        """Return True if no row is finished, and every request that left was refused at no cost."""
+        return self.is_fresh or not self.connection.execute(_WORTH).fetchone()[0]
 
     def totals(self) -> dict[tuple[str, int], tuple[int, Usage]]:
         """Number and usage of the entries, by kind and state. The usage counts no calls."""

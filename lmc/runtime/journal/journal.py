@@ -217,11 +217,13 @@ class RunJournal:
         return self.head.get("state") == FINISHED
 
     def start(self, head: Mapping[str, str]) -> None:
-        """Begin a new run. What a finished one left goes with the first request.
+        """Begin a new run. What a finished one left goes with the first request, as what one left that holds nothing.
 
         Raises ``InputError`` for the journal of a run that is not finished.
         """
-        if not self.is_fresh and not self.is_finished:
+        with reading(self.shown):
+            is_replaced = self.is_fresh or self.is_finished or self._file.holds_nothing()
+        if not is_replaced:
             raise InputError(
                 f"the run of the journal {self.shown} is not finished, and a new one would overwrite it",
                 remedy="go on with it: --resume (in Python: resume=True); or name another file for --journal",

@@ -90,7 +90,10 @@ def of_status(
         error = EngineError(f"{service} answers {status}: {said}", remedy=remedy)
         return AttemptError(error, again=True, after=after, usage=usage)
     if status == 401:
-        remedy = "set the environment variable of the key (api_key_env) to a key that may use the model"
+        remedy = (
+            "set the environment variable of the key (api_key_env) to a key that may use the model, then continue with "
+            "--resume"
+        )
         return AttemptError(QuotaError(f"{service} refuses the key: {said}", remedy=remedy), again=False, usage=usage)
     if status == 404:
         remedy = "check the name of the model and the address"
