@@ -125,6 +125,19 @@ class FlowAuthor(Author):
         self.take(results)
         if self.draw(st.booleans()):
             self.emit(PyCallOp, TEXT, function="repr", arguments=(results[1],))
+        if self.depth and self.draw(st.booleans()):
+            self.handle(results[0])
+
+    def handle(self, ok: Value) -> None:
+        """A call that is made where the body of a ``cf.try`` raised."""
+        with self.inside(()):
+            self.builder.emit(YieldOp)
+            then = self.builder.block()
+        with self.inside(()):
+            self.generate()
+            self.builder.emit(YieldOp)
+            otherwise = self.builder.block()
+        self.emit(CondOp, id=self.region_id(), flag=ok, then=then, otherwise=otherwise)
 
     def convert(self) -> None:
         """Raises where the text is no number."""
@@ -132,7 +145,7 @@ class FlowAuthor(Author):
 
     def index(self) -> None:
         """Raises where the text is short."""
-        self.emit(PyCallOp, TEXT, function="getitem", arguments=(self.value(TEXT), self.draw(st.integers(0, 2))))
+        self.emit(PyCallOp, TEXT, function="getitem", arguments=(self.value(TEXT), self.draw(st.integers(-1, 2))))
 
     def refuse(self) -> None:
         """A function that raises for some texts."""

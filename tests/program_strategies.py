@@ -31,7 +31,7 @@ from lmc.ir.dialects.core_ops import (
 from lmc.ir.errors import Location
 from lmc.ir.module import Function, Module
 from lmc.ir.semantics.constraint_runtime import Constraints
-from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT, Type, holds_context, list_of
+from lmc.ir.types import ANY, BOOL, CTX, INT, NONE, TEXT, Type, holds_context, list_of
 from tests.compiled_constraints import SYMBOLS, constrained_sampling, toy_constraints
 
 MESSAGE_ROLES = ("system", "user", "assistant")
@@ -74,7 +74,7 @@ class Author:
     inputs: dict[str, Any] = field(init=False)
     modes: dict[Value, str] = field(default_factory=dict)
     ids: int = 0
-    objects: set[Value] = field(default_factory=set[Value])
+    objects: dict[Value, str] = field(default_factory=dict[Value, str])
     hosts: Sequence[tuple[str, str]] = (("look", "reads"), ("tell", "writes"), ("shout", "pure"))
 
     def __post_init__(self) -> None:
@@ -222,7 +222,10 @@ class Author:
         self.emit(SampleOp, list_of(kind), *meta, context=self.context(), n=n, **self.id(), **sampling)
 
     def select(self) -> None:
-        choices = self.draw(st.sampled_from([("yes", "no"), ("a", "ab", "b"), (Value("dims", list_of(TEXT)),)]))
+        known = [("yes", "no"), ("a", "ab", "b"), (Value("dims", list_of(TEXT)),)]
+        choices: tuple[Any, ...] = self.draw(st.sampled_from([*known, ()]))
+        if not choices:  # one that a run makes, and that is not empty
+            choices = (*self.emit(PyCallOp, TEXT, function="add", arguments=(self.value(TEXT), "!")), "no")
         before = self.context()
         method = self.draw(st.sampled_from(SELECT_METHODS))
         context, _, _ = self.emit(SelectOp, CTX, TEXT, ANY, context=before, choices=choices, method=method, **self.id())
@@ -232,7 +235,8 @@ class Author:
         self.emit(TranscriptOp, TEXT, context=self.context())
 
     def messages(self) -> None:
-        self.objects.update(self.emit(MessagesOp, ANY, context=self.context()))
+        (made,) = self.emit(MessagesOp, ANY, context=self.context())
+        self.objects[made] = "messages"
 
     def concat(self) -> None:
         self.emit(ConcatOp, TEXT, text=self.text())
@@ -246,8 +250,15 @@ class Author:
             ("str.join", TEXT, (", ", self.value(list_of(TEXT)))),
             ("add", TEXT, (text, "!")),
             ("str.format", TEXT, ("<{}>", self.value(INT))),
-            ("len", INT, (text,)),
+            ("list_from", list_of(TEXT), (text,)),
+            ("reversed", list_of(TEXT), (self.value(TEXT, list_of(TEXT)),)),
+            ("str.join", TEXT, (text, self.value(TEXT))),
+            ("slice", TEXT, (text, self.draw(st.integers(0, 2)), 9, None)),
+            ("choose", TEXT, (self.draw(st.booleans()), text, "other")),
+            ("or", TEXT, (text, self.value(TEXT))),
+            ("len", INT, (self.value(TEXT, list_of(TEXT)),)),
             ("eq", BOOL, (text, "yes")),
+            ("eq", BOOL, (self.value(INT), 2)),
             ("add", INT, (self.value(INT), 1)),
         ]
         function, result, arguments = self.draw(st.sampled_from(calls))
@@ -269,22 +280,42 @@ class Author:
         return self.draw(st.sampled_from(known))
 
     def new_object(self) -> None:
-        arguments = (self.value(TEXT), self.value(TEXT)) if self.draw(st.booleans()) else ()
-        self.objects.update(self.emit(LocalCallOp, ANY, function="list", arguments=arguments))
+        kind = self.draw(st.sampled_from(["list", "dict", "deque"]))
+        arguments: tuple[Any, ...] = (self.value(TEXT), self.value(TEXT)) if self.draw(st.booleans()) else ()
+        if kind == "deque":
+            arguments = (None, *arguments)
+        (made,) = self.emit(LocalCallOp, ANY, function=kind, arguments=arguments)
+        self.objects[made] = kind
 
     def change_object(self) -> None:
-        name, *arguments = self.draw(st.sampled_from([("append", self.value(TEXT)), ("clear",), ("reverse",)]))
-        self.emit(LocalCallOp, ANY, function="method", arguments=(name, self.an_object(), *arguments))
+        changed, text = self.an_object(), self.value(TEXT)
+        changes = [("append", text), ("extend", text), ("reverse",)]
+        if self.objects[changed] == "dict":
+            changes = [("setdefault", text, "a"), ("pop", text, "a")]
+        name, *arguments = self.draw(st.sampled_from([*changes, ("clear",)]))
+        if self.objects[changed] == "dict" and self.draw(st.booleans()):
+            self.emit(LocalCallOp, NONE, function="setitem", arguments=(changed, text, "b"))
+        else:
+            self.emit(LocalCallOp, ANY, function="method", arguments=(name, changed, *arguments))
 
     def look_at_object(self) -> None:
         looked = self.an_object()
-        calls: list[tuple[str, Type]] = [("len", INT), ("str", TEXT), ("bool", BOOL)]
-        function, kind = self.draw(st.sampled_from(calls))
-        self.emit(PyCallOp, kind, function=function, arguments=(looked,))
+        calls: list[tuple[str, Type, tuple[Any, ...]]] = [
+            ("len", INT, ()),
+            ("str", TEXT, ()),
+            ("bool", BOOL, ()),
+            ("contains", BOOL, (self.value(TEXT),)),
+        ]
+        if self.objects[looked] != "messages":
+            calls.append(("list_from", list_of(TEXT), ()))
+        function, kind, arguments = self.draw(st.sampled_from(calls))
+        self.emit(PyCallOp, kind, function=function, arguments=(looked, *arguments))
 
     def alias_of_object(self) -> None:
-        (holder,) = self.emit(PyCallOp, list_of(ANY), function="list", arguments=(self.an_object(),))
-        self.objects.update(self.emit(PyCallOp, ANY, function="getitem", arguments=(holder, 0)))
+        held = self.an_object()
+        (holder,) = self.emit(PyCallOp, list_of(ANY), function="list", arguments=(held,))
+        (alias,) = self.emit(PyCallOp, ANY, function="getitem", arguments=(holder, 0))
+        self.objects[alias] = self.objects[held]
 
     def assume(self) -> None:
         self.emit(AssumeOp, value=Value("count", INT), expected=self.inputs["count"])

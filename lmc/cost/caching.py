@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmc.cost.ranges import CostRange
@@ -67,11 +68,13 @@ class SharedPrefixes:
 
     ``shared`` are the tokens that the last one probably shares with an earlier one; 0 where nothing is cached. A prompt
     that may not be sent counts for another one if that is at least as likely as not, given that the other is sent: the
-    two sides of a condition never count for each other in a row.
+    two sides of a condition never count for each other in a row. ``others`` are the rules of targets that may answer,
+    too: what these keep is possible, and never expected.
     """
 
-    def __init__(self, rule: CacheRule, tokenizer: CountingTokenizer) -> None:
+    def __init__(self, rule: CacheRule, tokenizer: CountingTokenizer, others: Sequence[CacheRule] = ()) -> None:
         self._rule = rule
+        self._rules = (rule, *others)
         self._tokenizer = tokenizer
         self._parts: dict[tuple[int, tuple[int, ...]], int] = {}
         self._last: tuple[int, ...] = ()
@@ -90,10 +93,10 @@ class SharedPrefixes:
         It is sent on ``ways``, with the probability ``runs``. Expected is what it shares with those before it. A cache
         may forget, and may have prompts of other runs: so it may be nothing, and all but the last token.
         """
+        most = _most_found(self._rules, tokens)
         if not self._rule.least:
-            return CostRange.exactly(0)
+            return CostRange(0, 0, most)
         shared = self._keep(prompt, ways, runs)
-        most = None if tokens.most is None else self._rule.found(tokens.most)
         self.shared = self._tokenizer.count(prompt[:shared]).expected if shared else 0
         return CostRange(0, self._rule.found(min(self.shared, tokens.expected)), most)
 
@@ -176,7 +179,14 @@ class SharedPrefixes:
 
     def written(self, tokens: CostRange[int], cached: CostRange[int]) -> CostRange[int]:
         """Return the tokens of a prompt that are put into the cache at a price: probably those not found there."""
+        most = _most_found([rule for rule in self._rules if rule.writes], tokens)
         if not self._rule.writes:
-            return CostRange.exactly(0)
-        most = None if tokens.most is None else self._rule.found(tokens.most)
+            return CostRange(0, 0, most)
         return CostRange(0, max(0, self._rule.found(tokens.expected) - cached.expected), most)
+
+
+def _most_found(rules: Sequence[CacheRule], tokens: CostRange[int]) -> int | None:
+    """Return the most tokens of a prompt that a cache with one of some rules may have."""
+    if tokens.most is None:
+        return None if any(rule.least for rule in rules) else 0
+    return max((rule.found(tokens.most) for rule in rules), default=0)

@@ -32,6 +32,7 @@ CODES = {
     "LMC104": "a prefix under the cacheable minimum",
     "LMC105": "a max_tokens that outputs never come near",
     "LMC106": "a more expensive model than a select needs",
+    "LMC107": "an unbounded prompt",
 }
 """The codes, which never change, and their meanings."""
 _SHARE = 10
@@ -68,6 +69,7 @@ class _Calls:
     requests: int = 0
     runs: float = 0.0
     is_bounded: bool = True
+    has_bounded_prompt: bool = True
     prompt: float = 0.0
     shared: float = 0.0
     cached: float = 0.0
@@ -122,6 +124,7 @@ class HintFinder:
         calls.requests += 1
         calls.runs += runs
         calls.is_bounded = calls.is_bounded and request.runs.most is not None and request.output.most is not None
+        calls.has_bounded_prompt = calls.has_bounded_prompt and request.tokens.most is not None
         calls.prompt += runs * request.tokens.expected
         calls.shared += runs * shared
         calls.cached += runs * cached.expected
@@ -141,6 +144,7 @@ class HintFinder:
     def _by_place(self) -> Iterator[FoundHint]:
         total = sum((calls.dollars for calls in self._places.values()), _ZERO)
         yield from self._short_prefix()
+        yield from self._unbounded_prompt()
         writes = any(isinstance(calls.first.op, SamplingOp) for calls in self._places.values())
         for calls in self._places.values():
             yield from self._unbounded(calls)
@@ -157,6 +161,20 @@ class HintFinder:
                 f"no bound is known for how often this call is made, and so none for its output: {often} expected for "
                 f"{with_count(self._rows, 'row')}",
             )
+
+    def _unbounded_prompt(self) -> Iterator[FoundHint]:
+        """Give the first line with such a prompt, unless calls without a bound lengthen prompts: later ones hold it."""
+        if not all(calls.is_bounded for calls in self._places.values()):
+            return
+        for calls in self._places.values():
+            if not calls.has_bounded_prompt:
+                yield _hint(
+                    "LMC107",
+                    calls.first,
+                    "no bound is known for the prompt of this call: it holds a text whose length only a run knows, "
+                    "such as the result of a tool",
+                )
+                return
 
     def _short_prefix(self) -> Iterator[FoundHint]:
         """Give the line whose prompts share most that is not cached, if that is a part of all prompts that matters."""

@@ -106,14 +106,16 @@ class Price:
             dollars = MONEY.add(dollars, _dollars(tokens, rate.at(prompt)))
         return dollars
 
-    def most(self, prompt_tokens: int, generated_tokens: int) -> Decimal | None:
+    def most(self, prompt_tokens: int, generated_tokens: int, *, keeps: bool = True) -> Decimal | None:
         """Return a bound for one attempt with at most so many tokens: all of its prompt may be written to a cache.
 
-        None: the price of cache writes is not known. lmc asks for none that are kept for an hour.
+        Not ``keeps``: there is no cache. None: the price of cache writes is not known. lmc asks for none that are kept
+        for an hour.
         """
-        if self.cache_write is None:
+        if keeps and self.cache_write is None:
             return None
-        dearest = max(rate.most(prompt_tokens) for rate in (self.input, self.cached, self.cache_write) if rate)
+        cached = (self.cached, self.cache_write) if keeps else ()
+        dearest = max(rate.most(prompt_tokens) for rate in (self.input, *cached) if rate)
         output = max(rate.most(prompt_tokens) for rate in (self.output, self.reasoning) if rate)
         tokens = MONEY.add(_dollars(prompt_tokens, dearest), _dollars(generated_tokens, output))
         return MONEY.add(tokens, self.request)

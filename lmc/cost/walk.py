@@ -8,7 +8,8 @@ them. Where an unknown value decides, both ways are walked.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -16,7 +17,16 @@ from typing import Any, Literal
 from lmc.cost.caching import Ways
 from lmc.cost.ranges import CostRange, total
 from lmc.cost.sending import sent_output, sent_prompt
-from lmc.cost.texts import MARK, TOKEN_BYTES, CountingTokenizer, MessageCounting, PromptSpan, TextSize, known
+from lmc.cost.texts import (
+    LONGEST_TOKEN,
+    MARK,
+    TOKEN_BYTES,
+    CountingTokenizer,
+    MessageCounting,
+    PromptSpan,
+    TextSize,
+    known,
+)
 from lmc.ir.core import Block, Constraint, Op, Value
 from lmc.ir.core import walk as walk_ops
 from lmc.ir.dialects.core_ops import (
@@ -25,6 +35,7 @@ from lmc.ir.dialects.core_ops import (
     GenOp,
     HostCallOp,
     LocalCallOp,
+    MessagesOp,
     PrefillOp,
     PyCallOp,
     SampleOp,
@@ -44,7 +55,7 @@ from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import bind_parameters
-from lmc.ir.types import BOOL, CTX, TEXT, Type
+from lmc.ir.types import BOOL, CTX, FLOAT, INT, SCALAR_TYPES, TEXT, Type
 
 Basis = Literal["recorded", "profile", "plan", "guess"]
 """The source of the expected length of an output: its record, a profile, the plan's own hint, or its limit alone."""
@@ -59,22 +70,54 @@ _TURN_SLACK = 64
 _STRUCTURAL = frozenset(
     {
         *("list", "list_from", "tuple", "tuple_from", "dict", "zip", "enumerate", "reversed", "interleaved", "range"),
-        *("str.join", "list.with", "list.without", "list.popped", "list.replaced", "text", "getitem"),
+        *("str.join", "list.with", "list.without", "list.popped", "list.replaced", "text", "getitem", "slice"),
+        *("starred_from", "unpack2", "unpack3", "unpack4", "unpack_starred"),
     }
 )
 """Builtins that move values without looking at them."""
+_OVER_ITEMS = frozenset(
+    {
+        *("list_from", "tuple_from", "zip", "enumerate", "reversed", "interleaved", "getitem"),
+        *("starred_from", "unpack2", "unpack3", "unpack4", "unpack_starred"),
+    }
+)
+"""Builtins that go over the characters of a text."""
+_SAME_NUMBER = frozenset(
+    {"len", "branch_count", "range", "list_from", "starred_from", "tuple_from", "reversed", "sorted", "enumerate"}
+)
+"""Builtins that give as many items as a list has, that number, or so many items."""
 _MAKERS = frozenset({"list", "list_from", "dict", "OrderedDict", "deque"})
+_NEW = _MAKERS | {
+    *("dict_from", "mapping_from", "set", "set_from", "Counter", "defaultdict", "deepcopy", "starred_from", "sorted"),
+    *("sorted_by", "reversed", "zip", "enumerate", "range", "slice", "interleaved", "add", "mul", "list.with"),
+    *("list.without", "list.without_first", "list.replaced", "list.deleted", "str.split", "str.splitlines"),
+}
+"""Builtins that make an object; others may give one that they were given."""
 _KEEPING = frozenset({"str.strip", "str.lstrip", "str.rstrip"})
 """Functions of a text that give a part of it."""
-_CONTAINERS = (list, tuple, dict, set, frozenset)
+_CASED = frozenset({"str.lower", "str.upper", "str.title", "str.capitalize", "str.casefold", "str.swapcase"})
+_CASE_BYTES = 3
+"""Bytes that another case makes of one at most: U+0390 has 2, and 6 in upper case."""
+_CHARACTER_BYTES = 4
+_WRITING = frozenset({"str", "repr", "ascii", "format"})
+_NUMBER_BYTES: Mapping[Type, int] = {BOOL: 5, FLOAT: 24, INT: 4301}
+"""Bytes of numbers as texts: Python writes no integers with more than 4,300 digits."""
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+_CHANGEABLE = (list, dict, set, deque)
 
 
 _NONE = frozenset[int]()
 _NO_TOKENS = CostRange[int].exactly(0)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class UnknownValue:
-    """A value of which nothing is known before the run; texts and contexts have sizes instead."""
+    """A value of which nothing is known before the run; texts and contexts have sizes instead.
+
+    A list has at most ``most`` items, and a number is at most so large; None: no bound.
+    """
+
+    most: int | None = None
 
     def __repr__(self) -> str:
         return "unknown"
@@ -99,6 +142,7 @@ class EstimatedRequest:
         answer: token ids that its output leaves in its context.
         mean: the tokens that are expected of the output by a profile, before they are rounded.
         ways: the uncertain ways on which it is made.
+        is_endless: it stands for any number of rounds, one after the other.
     """
 
     op: SamplingOp | SelectOp
@@ -114,6 +158,7 @@ class EstimatedRequest:
     answer: tuple[int, ...] = field(default=(), repr=False)
     mean: float | None = None
     ways: Ways = frozenset()
+    is_endless: bool = False
 
     @property
     def mean_output(self) -> CostRange[float]:
@@ -236,6 +281,12 @@ def walk_row(module: Module, inputs: Mapping[str, Any], facts: WalkFacts) -> Row
     failed come on top. Raises ``InputError`` for inputs that don't fit the program.
     """
     facts.tokenizer.texts.end_row()
+    if holds_unknown(dict(inputs)):  # a mark of this module
+        half = InputError(
+            "a text of the row holds half of a surrogate pair, which no model can read",
+            remedy="decode the text as UTF-8 or UTF-16 before it is given to the program",
+        )
+        return RowRequests((), (), half, inputs)
     body = module.main.body
     walk = _Walk(facts, bind_parameters(body.parameters, inputs), _ids_of_single_runs(module))
     error: Exception | None = None
@@ -266,7 +317,7 @@ def holds_unknown(value: Any) -> bool:
         return any(map(holds_unknown, value)) or any(map(holds_unknown, value.values()))
     if isinstance(value, _CONTAINERS):
         return any(map(holds_unknown, value))
-    return value is UNKNOWN
+    return isinstance(value, UnknownValue)
 
 
 class _Ended(Exception):  # noqa: N818 - no error: the way that is walked has come to its end
@@ -284,11 +335,14 @@ _ONCE = CostRange(1.0, 1.0, 1.0)
 class _Walk:
     """Walks blocks. ``runs`` is how often the place is reached where it is, ``guards`` the open bodies of ``cf.try``.
 
+    ``risks`` counts the ops in such bodies that may raise.
     ``single_runs`` are the ids of calls without holes. ``depth`` is the number of the regions around the place.
     ``way`` is the number of the uncertain way that is walked: an object is known as long as it is only changed on the
     way on which it was made. ``waits`` are the requests that a value waits for, ``control`` those that the place waits
     for, ``sources`` the values that flow into those of regions. ``changed`` are the others, by their address, and kept
-    so that it stays theirs. ``taken`` are the ways that lead to the place.
+    so that it stays theirs. ``lost`` are objects that values may be which are not known: a change of one of these may
+    be theirs. ``taken`` are the ways that lead to the place, which
+    ``is_endless`` says to be in a round that stands for any number of them.
     """
 
     facts: WalkFacts
@@ -300,14 +354,17 @@ class _Walk:
     depth: int = 0
     runs: CostRange[float] = _ONCE
     guards: int = 0
+    risks: int = 0
     way: int = 0
     ways: int = 0
     made: dict[int, tuple[Any, int]] = field(default_factory=dict[int, tuple[Any, int]])
     changed: dict[int, Any] = field(default_factory=dict[int, Any])
+    lost: dict[int, Any] = field(default_factory=dict[int, Any])
     waits: dict[Value, frozenset[int]] = field(default_factory=dict[Value, frozenset[int]])
     sources: dict[Value, set[Value]] = field(default_factory=dict[Value, set[Value]])
     control: frozenset[int] = frozenset()
     taken: Ways = frozenset()
+    is_endless: bool = False
 
     def block(self, block: Block) -> tuple[Any, ...]:
         """Walk a block; gives what its terminator lists. Raises ``_Ended`` where the program ends in it."""
@@ -333,6 +390,7 @@ class _Walk:
             for source, place in (*op.flows(), *op.carried()):
                 self.sources.setdefault(place, set()).add(source)
         if self.guards and op.may_raise:  # even a call may: before it is sent
+            self.risks += 1
             self.runs = replace(self.runs, least=0.0)
         if isinstance(op, RegionOp):
             results = self._region_op(op)
@@ -349,6 +407,10 @@ class _Walk:
         else:
             results = self._local(op)
         self.environment.update(zip(op.results, results, strict=True))
+        if isinstance(op, MapOp | MessagesOp) or (isinstance(op, PyCallOp | LocalCallOp) and op.function in _NEW):
+            for result in results:
+                if isinstance(result, _CHANGEABLE):
+                    self.made.setdefault(id(result), (result, self.way))
         if isinstance(op, RegionOp):
             self._follow(op.results, needed)
             return
@@ -391,11 +453,23 @@ class _Walk:
         return isinstance(value, list | tuple) and any(map(self._is_changed, value))
 
     def _touch(self, op: Op) -> None:
-        """Forget what objects hold that an op may change."""
+        """Forget what objects hold that an op may change. A function of the program may change those in them, too."""
         for value in op.operands:
             found = self.environment[value]
-            if not isinstance(found, str | int | float | bool | Context | None):
+            if isinstance(found, UnknownValue):  # it may be any of these
+                self.changed.update(self.lost)
+            elif not isinstance(found, str | int | float | bool | Context | None):
                 self.changed[id(found)] = found
+                if isinstance(op, HostCallOp):
+                    self.changed.update((id(each), each) for each in _held(found))
+
+    def _lose(self, values: Iterable[Any]) -> UnknownValue:
+        """Return a value which is not known, and may be, or hold, objects that ``values`` are or hold."""
+        for value in values:
+            for each in (value, *_held(value)):
+                if isinstance(each, _CHANGEABLE):
+                    self.lost[id(each)] = each
+        return UNKNOWN
 
     def _local(self, op: Op) -> tuple[Any, ...]:
         """Results of an op that needs no engine."""
@@ -406,7 +480,7 @@ class _Walk:
         if isinstance(op, LocalCallOp):
             return self._on_object(op, is_unknown=is_unknown)
         if not isinstance(op, PyCallOp) or not is_unknown:
-            if any(value is UNKNOWN for value in values):
+            if any(isinstance(value, UnknownValue) for value in values):
                 return tuple(self._unknown(value.type) for value in op.results)
             return self._evaluated(op)
         return (self._called(op),)
@@ -424,20 +498,85 @@ class _Walk:
 
     def _called(self, op: PyCallOp) -> Any:
         """Return what a builtin gives for values that are not all known."""
-        positional, _ = semantics.call_arguments(op.arguments, op.keywords, self.environment)
+        positional, named = semantics.call_arguments(op.arguments, op.keywords, self.environment)
+        result = self._result(op, positional)
+        if isinstance(result, UnknownValue) and op.results[0].type not in SCALAR_TYPES:
+            self._lose((*positional, *named.values()))
+        return result
+
+    def _result(self, op: PyCallOp, positional: Sequence[Any]) -> Any:
         kind = op.results[0].type
         if op.function in {"and", "or"} and kind == BOOL:
             decides = op.function == "or"
             return decides if any(value is decides for value in positional) else UNKNOWN
+        if op.function in {"and", "or", "choose"}:
+            return self._chosen(op.function, positional, kind)
         if op.function in _KEEPING and len(positional) == 1 and isinstance(positional[0], str):
             return self._unknown(TEXT, self._size(positional[0]))
-        is_whole = not any(value is UNKNOWN or self._is_changed(value) for value in positional)
+        if op.function in _CASED | {"slice", "getitem"} and isinstance(positional[0], str):
+            return self._unknown(TEXT, self._cut(op.function, positional))
+        if op.function in _WRITING and len(op.operands) == len(positional) == 1:
+            longest = _NUMBER_BYTES.get(op.operands[0].type)
+            if longest is not None:
+                return self._unknown(TEXT, TextSize(self.facts.tokenizer.ids_of(1), longest, longest))
+        is_whole = not any(isinstance(value, UnknownValue) or self._is_changed(value) for value in positional)
+        if not is_whole and kind not in {TEXT, CTX}:
+            return self._bounded(op.function, positional)
+        if _needs_text(op.function, positional):
+            return self._unknown(kind)
         if is_whole and (op.function in _STRUCTURAL or self._has_known_length(op, positional) or _adds(op, positional)):
             try:
                 return self._evaluated(op)[0]
             except _Ended:
                 return self._unknown(kind)
-        return self._unknown(kind)
+        return self._unknown(kind) if kind in {TEXT, CTX} else self._bounded(op.function, positional)
+
+    def _bounded(self, function: str, values: Sequence[Any]) -> Any:
+        """Return a list or a number which is not known, with its bound; or the result of a comparison with that."""
+        first = values[0] if values else UNKNOWN
+        if function in {"lt", "gt"}:
+            less, more = values if function == "lt" else reversed(values)
+            bound = more.most if isinstance(more, UnknownValue) else None
+            return False if type(less) is int and bound is not None and less >= bound else UNKNOWN
+        if function == "slice":
+            return UnknownValue(_least_of([self._most_of(first), _most_items(*values[1:])]))
+        if function == "zip" or (function == "min" and len(values) > 1):
+            return UnknownValue(_least_of([self._most_of(value) for value in values]))
+        return UnknownValue(self._most_of(first)) if function in _SAME_NUMBER and len(values) == 1 else UNKNOWN
+
+    def _most_of(self, value: Any) -> int | None:
+        """Return the most items of a list, or the largest number that a value may be; None: not known."""
+        if isinstance(value, UnknownValue):
+            return value.most
+        if type(value) is int:
+            return value
+        return len(value) if isinstance(value, list | tuple) and not self._is_changed(value) else None
+
+    def _cut(self, function: str, values: Sequence[Any]) -> TextSize:
+        """Return the size of a part of a text, or of the text in other letters. Tokens at both ends may be cut."""
+        size = self._size(values[0])
+        if function in _CASED:
+            most = None if size.most_bytes is None else size.most_bytes * _CASE_BYTES
+            return replace(size, most=most, most_bytes=most)
+        count = 1 if function == "getitem" else _most_items(*values[1:])
+        lengths = [size.most_bytes, None if count is None else count * _CHARACTER_BYTES]
+        longest = min((length for length in lengths if length is not None), default=None)
+        is_reversed = function == "slice" and values[3] not in {None, 1}
+        tokens = longest if size.most is None or is_reversed else size.most + 2 * LONGEST_TOKEN
+        most = longest if tokens is None or longest is None else min(tokens, longest)
+        expected = size.expected
+        if count is not None:
+            expected = min(expected, self.facts.tokenizer.ids_of(count / TOKEN_BYTES))
+        return TextSize(expected, most, longest, size.is_guess and count is None)
+
+    def _chosen(self, function: str, values: Sequence[Any], kind: Type) -> Any:
+        """Return what ``and``, ``or`` and conditional expressions give: one of their values."""
+        condition, first, second = values if function == "choose" else (values[0], values[0], values[1])
+        if function == "and":
+            first, second = second, first
+        if self._is_unknown(condition):
+            return self._either(first, second, kind)
+        return first if condition else second
 
     def _has_known_length(self, op: PyCallOp, values: Sequence[Any]) -> bool:
         return op.function == "len" and not isinstance(values[0], str)
@@ -445,23 +584,26 @@ class _Walk:
     def _on_object(self, op: LocalCallOp, *, is_unknown: bool) -> tuple[Any, ...]:
         """Results of an op that makes or changes an object of the run."""
         values = [self.environment[value] for value in op.operands]
+        arguments, _ = semantics.call_arguments(op.arguments, op.keywords, self.environment)
         is_made = op.function in _MAKERS
-        here = all(self.made.get(id(value), (None, self.way))[1] == self.way for value in values)
+        here = all(self._is_made_here(value) for value in values)
         moves = is_made or op.function in {"setitem", "getitem"} or _appends(op)
         owner = values[0] if values else None
-        is_whole = not any(value is UNKNOWN or self._is_changed(value) for value in values)
+        is_whole = not any(isinstance(value, UnknownValue) or self._is_changed(value) for value in values)
+        moves = moves and not _needs_text(op.function, arguments)
         if here and is_whole and (not is_unknown or (moves and (is_made or isinstance(owner, list | dict)))):
             try:
-                results = self._evaluated(op)
+                return self._evaluated(op)
             except _Ended:
                 if not is_unknown:
                     raise
-            else:
-                for result in results:
-                    self.made.setdefault(id(result), (result, self.way))
-                return results
         self._touch(op)
+        self._lose(values)
         return tuple(self._unknown(value.type) for value in op.results)
+
+    def _is_made_here(self, value: Any) -> bool:
+        """Return True if an object was made on the way that is walked, and so is only changed where that is taken."""
+        return not isinstance(value, _CHANGEABLE) or self.made.get(id(value), (None, 0))[1] == self.way
 
     def _size(self, text: str) -> TextSize:
         """Return the size of a text."""
@@ -511,12 +653,11 @@ class _Walk:
         recorded = [answer for answer in answers if isinstance(answer, Generation)]
         texts: list[Any] = []
         generations: list[Generation] = []
-        symbol, served = constraints.symbols.get(op.constraint or ""), self.facts.info.capabilities
-        schema = 0 if symbol is None or served.structured != "schema" else self.facts.schema_bytes(symbol)
-        tokens = sent_prompt(context.prompt, self.facts.tokenizer.count, served, schema)
+        symbol = constraints.symbols.get(op.constraint or "")
+        tokens = self._sent(context.prompt, symbol)
         is_constrained = op.constraint is not None or bool(op.definition)
-        if is_constrained and symbol is None and served.structured == "schema":  # nothing bounds one that is not known
-            tokens = replace(tokens, most=None)
+        if is_constrained and symbol is None and self._sends_schemas:
+            tokens = replace(tokens, most=None)  # nothing bounds one that is not known
         found, sent = self._profile(op, op_id), tokens.expected
         tokens = self._measured(found, context.prompt, tokens)
         for number in range(count):
@@ -551,6 +692,24 @@ class _Walk:
             return (texts, *metas)
         return (context.generated(generations[0]), texts[0], *metas)
 
+    @property
+    def _sends_schemas(self) -> bool:
+        return any(each.structured == "schema" for each in self._served)
+
+    @property
+    def _served(self) -> Sequence[Capabilities]:
+        """The capabilities of all targets that may answer, that which is asked first in front."""
+        return [each for _, each in self.facts.info.served]
+
+    def _sent(self, prompt: tuple[int, ...], symbol: Constraint | None) -> CostRange[int]:
+        """Return the tokens of a prompt at the target, which may be other ones at a fallback."""
+        schema = self.facts.schema_bytes(symbol) if symbol is not None and self._sends_schemas else 0
+        first, *others = (
+            sent_prompt(prompt, self.facts.tokenizer.count, each, schema if each.structured == "schema" else 0)
+            for each in self._served
+        )
+        return replace(first, most=_largest([first.most, *(each.most for each in others)]))
+
     def _profile(self, op: SamplingOp | SelectOp, op_id: str) -> OpProfile | None:
         return self.facts.profile_of(op.id, op_id, self.single_runs)
 
@@ -577,16 +736,26 @@ class _Walk:
     ) -> None:
         self.requests.append(
             EstimatedRequest(
-                op, op_id, number, self.runs, prompt, tokens, output, basis, reasoning, mean=mean, ways=self.taken
+                op,
+                op_id,
+                number,
+                self.runs,
+                prompt,
+                tokens,
+                output,
+                basis,
+                reasoning,
+                mean=mean,
+                ways=self.taken,
+                is_endless=self.is_endless,
             )
         )
 
     def _reasoning(self, found: OpProfile | None, output: CostRange[int]) -> CostRange[int]:
         """Return the part of an output that is reasoning: of a model that reasons, it may be all."""
-        served = self.facts.info.capabilities
-        if not (served.reasoning or served.reasoning_tokens):
+        if not any(each.reasoning or each.reasoning_tokens for each in self._served):
             return _NO_TOKENS
-        expected = served.reasoning_tokens // 2
+        expected = self._served[0].reasoning_tokens // 2
         if found is not None and found.usage.calls:
             expected = round(found.usage.reasoning_tokens / found.usage.calls)
         return CostRange(0, min(expected, output.expected), output.most)
@@ -612,7 +781,7 @@ class _Walk:
             expected, basis, reasoning = round(mean), "profile", 0
         elif op.expected_tokens is not None:
             expected, basis = op.expected_tokens, "plan"
-        most = sent_output(most, served)
+        most = max(sent_output(most, each) for each in self._served)
         return CostRange(least, min(max(expected + reasoning // 2, least), most), most), basis
 
     def _answer(self, op: SamplingOp, output: CostRange[int], ids: int) -> Generation:
@@ -636,7 +805,7 @@ class _Walk:
         context: Context = self.environment[op.context]
         values = [self.environment[choice] if isinstance(choice, Value) else choice for choice in op.choices]
         choices: list[str] | None = None
-        if not any(value is UNKNOWN or self._is_changed(value) for value in values):
+        if not any(isinstance(value, UnknownValue) or self._is_changed(value) for value in values):
             choices = selection.choices_of(op, self.environment)
         is_known = choices is not None
         if choices is None:
@@ -726,7 +895,8 @@ class _Walk:
         if isinstance(left, str) and isinstance(right, str):
             return self._either_text([left, right], share)
         if isinstance(left, UnknownValue) and isinstance(right, UnknownValue):
-            return UNKNOWN
+            return UnknownValue(_largest([left.most, right.most]))
+        self._lose((left, right))
         return self._unknown(kind)
 
     def _either_context(self, left: Context, right: Context, share: float) -> Context:
@@ -910,9 +1080,11 @@ class _Walk:
         """
         passed, rest = expected
         self.runs = CostRange(0.0, rest, None)
+        within, self.is_endless = self.is_endless, True
         values = self._on_a_way(op.body, [self._endless(value) for value in exits], self.runs)
         if values is not None:
             self._on_a_way(op.condition, values, CostRange(0.0, rest, None))
+        self.is_endless = within
         self.runs = self._after(op, before, max(passed, before.expected if not op.leaves else 0.0))
         return leave([self._endless(value) for value in exits], 0.0)
 
@@ -923,10 +1095,10 @@ class _Walk:
             return value.generated(Generation((token,), self._unknown(TEXT, TextSize(0, None, None, True)), "eos"))
         if isinstance(value, str):
             return self._unknown(TEXT, replace(self._size(value), most=None, most_bytes=None))
-        return UNKNOWN
+        return self._lose((value,))
 
     def _try(self, op: TryOp) -> tuple[Any, ...]:
-        before, requests = self.runs, len(self.requests)
+        before, requests, risks = self.runs, len(self.requests), self.risks
         self.guards += 1
         try:
             yielded: tuple[Any, ...] | None = self._enter(op.body, ())
@@ -934,14 +1106,15 @@ class _Walk:
             if ended.error is not None:
                 if not control_flow.catches(op, ended.error):
                     raise
-                if len(self.requests) == requests and self.runs == before:
+                if len(self.requests) == requests and self.risks <= risks + 1:  # nothing else can have raised
+                    self.runs, self.risks = before, risks
                     return control_flow.caught_results(op, ended.error, self.environment)
             yielded = None
         finally:
             self.guards -= 1
-        after, self.runs = self.runs, before
+        self.runs, may_raise, self.risks = before, self.risks > risks, risks
         fallback = control_flow.given(op.fallback, self.environment)
-        if yielded is not None and (after == before or not op.inner_may_raise):
+        if yielded is not None and not may_raise:
             return control_flow.yielded_results(yielded)
         kinds = [value.type for value in op.results[2:]]
         either = (
@@ -954,12 +1127,19 @@ class _Walk:
     def _elements(self, op: MapOp | RaceOp) -> tuple[Any, ...]:
         lists = [self.environment[value] for value in op.lists]
         before = self.runs
-        if any(value is UNKNOWN or self._is_changed(value) for value in lists):
+        if any(isinstance(value, UnknownValue) or self._is_changed(value) for value in lists):
             found = None if self.facts.profile is None else self.facts.profile.repeats.get(op.id or "")
             mean = 1.0 if found is None or found.mean is None else found.mean
+            count = _least_of([self._most_of(each) for each in lists])
+            if count is not None:
+                mean = min(mean, float(count))
+            most = None if count is None or before.most is None else before.most * count
+            self._lose(lists)
             arguments = [self._unknown(value.type) for value in op.body.parameters]
-            self._on_a_way(op.body, arguments, CostRange(0.0, before.expected * mean, None))
+            self._on_a_way(op.body, arguments, CostRange(0.0, before.expected * mean, most))
             self.runs = before
+            if isinstance(op, MapOp):
+                return tuple(UnknownValue(count) for _ in op.results)
             return tuple(self._unknown(value.type) for value in op.results)
         try:
             rows = control_flow.elements(op, self.environment)
@@ -1001,6 +1181,10 @@ def _mean(left: int, right: int, share: float) -> int:
     return int(left * share + right * (1.0 - share))
 
 
+def _least_of(figures: Sequence[int | None]) -> int | None:
+    return min((figure for figure in figures if figure is not None), default=None)
+
+
 def _largest(figures: Sequence[int | None]) -> int | None:
     found = [figure for figure in figures if figure is not None]
     return max(found) if len(found) == len(figures) else None
@@ -1011,6 +1195,40 @@ def _adds(op: PyCallOp, values: Sequence[Any]) -> bool:
     return op.function in {"add", "iadd"} and (
         all(isinstance(value, str) for value in values) or all(isinstance(value, list) for value in values)
     )
+
+
+def _most_items(start: Any, stop: Any, step: Any) -> int | None:
+    """Return the most characters that a slice has; None: as many as its text."""
+    if step is not None and step != 1:
+        return None
+    if type(stop) is int and stop >= 0 and (start is None or (type(start) is int and start >= 0)):
+        return max(0, stop - (start or 0))
+    return -start if type(start) is int and start < 0 else None
+
+
+def _needs_text(function: str, values: Sequence[Any]) -> bool:
+    """Return True if a builtin has to know a text that is unknown: it goes over its characters, or it is a key."""
+    if function in {"dict", "OrderedDict"}:
+        return any(map(holds_unknown, values[::2]))
+    if function in {"getitem", "setitem"} and holds_unknown(values[1]):
+        return True
+    if function == "str.join":
+        over = values[1:]
+    elif function == "method":
+        over = values[2:] if values[0] == "extend" else ()
+    else:
+        over = values if function in _OVER_ITEMS else ()
+    return any(isinstance(value, str) and MARK in value for value in over)
+
+
+def _held(value: Any) -> Iterator[Any]:
+    """Yield the objects in an object."""
+    if not isinstance(value, _CONTAINERS):
+        return
+    for each in value.values() if isinstance(value, dict) else value:
+        if isinstance(each, _CONTAINERS):
+            yield each
+            yield from _held(each)
 
 
 def _appends(op: LocalCallOp) -> bool:

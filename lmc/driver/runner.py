@@ -76,6 +76,11 @@ class Runner:
         """Name of the program."""
         return self._function.name
 
+    @property
+    def function(self) -> JittedFunction:
+        """The program."""
+        return self._function
+
     def target(self) -> Target:
         """Return the target of a call that starts now."""
         return resolve_target(self.options)

@@ -11,15 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmc.cost.caching import CacheRule, SharedPrefixes, Ways, rule_of
-from lmc.cost.estimate import Estimate, Figures, dollars_of, estimate_rows
+from lmc.cost.estimate import Estimate, Estimator, Figures, dollars_of, estimate_rows
 from lmc.cost.prices import Price, Rate, Unpriced
 from lmc.cost.ranges import CostRange
 from lmc.cost.texts import counting
-from lmc.cost.walk import RowRequests, WalkFacts, walk_row
+from lmc.cost.walk import BreakReached, RowRequests, WalkFacts, walk_row
+from lmc.ir.builder import Builder
+from lmc.ir.dialects.core_ops import ContextOp, ExtendOp, GenOp, ReturnOp
 from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.engine.target import Target
 from lmc.ir.engine.toy import ToyEngine, toy_tokenizer
+from lmc.ir.module import Function, Module
 from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.types import CTX, TEXT
 from lmc.ir.usage import Usage
 from tests.flow_strategies import flow_programs
 from tests.program_strategies import Program
@@ -122,19 +126,87 @@ def test_higher_prices_never_cost_less(
     assert _never_less(before, after)
 
 
-@given(_figures(), _figures(), st.data())
+_rate = st.builds(
+    lambda base, more, tiers: Rate(base, ((200, base + more),) if tiers else ()), _rates, _rates, st.booleans()
+)
+_prices = st.builds(
+    Price,
+    entry=st.just("m"),
+    source=st.just("test"),
+    input=_rate,
+    output=_rate,
+    cached=st.none() | _rate,
+    cache_write=_rate,
+    reasoning=st.none() | _rate,
+    request=st.just(Decimal("0.01")),
+)
+
+
+@settings(max_examples=300)
+@given(_figures(), _figures(), st.just(_PRICE) | _prices, st.booleans(), st.booleans(), st.data())
 def test_the_dollars_of_a_request_lie_in_its_range(
-    prompt: CostRange[int], output: CostRange[int], data: st.DataObject
+    prompt: CostRange[int], output: CostRange[int], price: Price, keeps: bool, reasons: bool, data: st.DataObject
 ) -> None:
+    """Users may write any prices: hits that cost more than input, and reasoning that costs less than output."""
     tokens = data.draw(st.integers(prompt.least, prompt.most or prompt.expected + 500))
     generated = data.draw(st.integers(output.least, output.most or output.expected + 500))
-    cached = data.draw(st.integers(0, tokens))
-    written = data.draw(st.integers(0, tokens - cached))
-    found = dollars_of(_PRICE, prompt, CostRange(0, prompt.expected // 2, prompt.most), output)
+    cached = data.draw(st.integers(0, tokens)) if keeps else 0
+    written = data.draw(st.integers(0, tokens - cached)) if keeps else 0
+    hidden = data.draw(st.integers(0, generated)) if reasons else 0
+    nothing = CostRange.exactly(0)
+    hits = CostRange(0, prompt.expected // 2, prompt.most) if keeps else nothing
+    puts = CostRange(0, prompt.expected - hits.expected, prompt.most) if keeps else nothing
+    thoughts = CostRange(0, output.expected, output.most) if reasons else nothing
+    found = dollars_of(price, prompt, hits, output, written=puts, reasoning=thoughts)
     assert found is not None
-    cost = _PRICE.cost(Usage(tokens, cached, generated, 1, written))
+    cost = price.cost(Usage(tokens, cached, generated, 1, written, hidden))
     assert cost is not None
     assert cost in found
+
+
+def test_nothing_bounds_figures_that_leave_something_out() -> None:
+    """A break, or a row that fails, may hide any number of calls; without a price they are no dollars at all."""
+    prefixes = SharedPrefixes(CacheRule(0), counting(toy_tokenizer()))
+    broken = RowRequests((), (BreakReached(None, "eval", CostRange(1.0, 1.0, 1.0)),))
+    for row in (broken, RowRequests((), (), ValueError("no"))):
+        for price in (_PRICE, Unpriced("m", "why")):
+            found = estimate_rows([(_empty_module(), row)], price, prefixes).total
+            assert (found.calls.most, found.prompt.most, found.output.most) == (None, None, None)
+            assert found.cached == CostRange(0.0, 0.0, 0.0)
+            assert (found.dollars is None) == isinstance(price, Unpriced)
+            assert found.dollars is None or found.dollars.most is None
+
+
+def test_a_fallback_without_a_price_has_no_bound() -> None:
+    build = Builder(())
+    (empty,) = build.emit(ContextOp, [CTX])
+    (asked,) = build.emit(ExtendOp, [CTX], context=empty, text=("a b c",))
+    last, _ = build.emit(GenOp, [CTX, TEXT], context=asked, id="first", max_tokens=10)
+    build.emit(ReturnOp, context=last)
+    module = Module("one", (Function("one", build.block()),))
+    facts = WalkFacts(counting(toy_tokenizer()), _INFO)
+    dear = replace(_PRICE, output=Rate(Decimal(99)))
+    found: list[Decimal | None] = []
+    for others in ((), (dear,), (dear, Unpriced("m", "why"))):
+        prefixes = SharedPrefixes(CacheRule(0), facts.tokenizer, [CacheRule(1, writes=True)])
+        estimator = Estimator(_PRICE, prefixes, None, others)
+        estimator.add(module, walk_row(module, {}, facts))
+        total = estimator.estimate().total
+        assert (total.cached.least, total.cached.most) == (0, total.prompt.most)
+        assert total.dollars is not None
+        found.append(total.dollars.most)
+    alone, dearer, unpriced = found
+    assert alone is not None
+    assert dearer is not None
+    assert dearer > Decimal(10 * 99) / 10**6 > alone
+    assert unpriced is None
+
+
+def _empty_module() -> Module:
+    build = Builder(())
+    (empty,) = build.emit(ContextOp, [CTX])
+    build.emit(ReturnOp, context=empty)
+    return Module("empty", (Function("empty", build.block()),))
 
 
 def test_a_model_without_a_price_has_no_dollars() -> None:
@@ -150,7 +222,7 @@ def test_a_model_without_a_price_has_no_dollars() -> None:
 def test_requests_without_a_price_have_no_dollars(program: Program) -> None:
     found = _estimate(program, 1, Unpriced("m", "why"), CacheRule(0))
     assert all(call.figures.dollars is None for call in found.calls)
-    assert (found.total.dollars is None) == bool(found.calls)
+    assert (found.total.dollars is None) == (bool(found.calls) or not found.is_whole)
     assert sum((each.calls.expected for each in found.by_line().values()), 0.0) == found.total.calls.expected
 
 

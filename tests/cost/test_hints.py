@@ -184,6 +184,37 @@ def test_loops_without_a_limit() -> None:
     assert not _hints(limited, _essays(1), rule=_NONE)
 
 
+@lmc.tool(effect="reads")
+def page(name: str) -> str:
+    return name * 100
+
+
+@lmc.jit
+def reads(s: Any, essay: str) -> Any:
+    s += essay
+    s.gen("first", max_tokens=4)
+    s += page(essay)
+    s.gen("second", max_tokens=4)  # the line of LMC107
+    s += "\nAgain:"
+    return s.gen("third", max_tokens=4)
+
+
+@lmc.jit
+def reads_parts(s: Any, essay: str) -> Any:
+    s += essay
+    found = page(essay)
+    s += found[:100] + found[-100:] + found[0]
+    return s.gen("second", max_tokens=4)
+
+
+def test_texts_of_any_length_in_prompts() -> None:
+    (hint,) = _hints(reads, _essays(1), rule=_NONE)
+    assert hint.code == "LMC107"
+    assert hint.location is not None
+    assert hint.location.line == _line('s.gen("second", max_tokens=4)  # the')
+    assert not _hints(reads_parts, _essays(1), rule=_NONE)
+
+
 @lmc.jit
 def short_rules(s: Any, essay: str) -> Any:
     s += _RULES
@@ -263,6 +294,8 @@ _UNBOUNDED = {
     "skeleton_of_thought": 1,
 }
 """Examples with loops over lists of unknown lengths, or until a condition holds, and their lines with such calls."""
+_UNBOUNDED_PROMPTS = {"debate", "react"}
+"""Examples whose prompts hold texts of tools, or what they make of answers."""
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -271,8 +304,9 @@ def test_examples_get_no_false_alarm(name: str) -> None:
     facts, walked = _walked(EXAMPLES[name].program, EXAMPLES[name].rows, None)
     for rule in (_LOCAL, _NONE):
         hints = _hints_of(facts, walked, rule=rule)
-        assert _codes(hints) == ["LMC103"] * _UNBOUNDED.get(name, 0), (rule, hints)
-    found = [each for each in _hints_of(facts, walked, rule=_OPENAI) if each.code != "LMC103"]
+        expected = ["LMC103"] * _UNBOUNDED.get(name, 0) + ["LMC107"] * (name in _UNBOUNDED_PROMPTS)
+        assert _codes(hints) == expected, (rule, hints)
+    found = [each for each in _hints_of(facts, walked, rule=_OPENAI) if each.code not in ("LMC103", "LMC107")]
     assert _codes(found) in ([], ["LMC104"]), found
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmc.cost.estimate import longest_chain
 from lmc.cost.ranges import CostRange
 from lmc.cost.sending import PROVIDER_TOKENS
 from lmc.cost.texts import counting
@@ -172,6 +173,12 @@ def test_a_loop_with_a_limit_has_its_rounds() -> None:
     assert [request.runs.most for request in walked.requests] == [1.0, 1.0, 1.0]
     lengths = [request.tokens.most for request in walked.requests]
     assert lengths == [3, 7, 11]
+
+
+def test_each_round_is_in_the_longest_chain() -> None:
+    assert longest_chain(_walked(_chain(), {"essay": "a"}, Constraints(), None)) == CostRange(2.0, 2.0, 2.0)
+    assert longest_chain(_walked(_loop(3), {}, Constraints(), None)) == CostRange(0.0, 1.0, 3.0)
+    assert longest_chain(_walked(_loop(None), {}, Constraints(), None)).most is None
 
 
 def _loop_module(limit: int | None) -> Module:

@@ -29,7 +29,9 @@ from lmc.ir.errors import InputError
 from lmc.ir.semantics.interpreter import interpret
 from tests.examples.cases import EXAMPLES, MANY_ROWS, Example, similar_rows
 from tests.examples.measured import errors, estimated, outside, run_rows
+from tests.examples.ordinary import PROGRAMS
 from tests.recording_toy import RecordingToy
+from tests.runtime.remote.faults import Fault, FaultProxy, listed
 from tests.runtime.remote.hosted_runs import hosted, target
 from tests.runtime.remote.providers.replies import obedient
 from tests.runtime.remote.simulator import Simulator
@@ -62,6 +64,11 @@ ON_PROVIDERS = {
 SERVED = {"toy": ("--model", "toy"), "builtin": ("--model", "builtin", "--deterministic", "--kv-tokens", "8000")}
 
 
+def _refused() -> Any:
+    """Let no request through."""
+    return listed([Fault.SERVER_ERROR] * 1000)
+
+
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -76,6 +83,47 @@ def test_the_cost_of_an_example_lies_in_its_range(name: str, target_name: str) -
     assert not measured.fails
     assert measured.dollars is None
     assert not outside(figures, measured)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_cost_of_an_ordinary_program_lies_in_its_range(name: str) -> None:
+    program, rows = PROGRAMS[name]
+    measured = run_rows(program, TARGETS["toy"], rows)
+    for profile in (None, measured.profile):
+        assert not outside(estimated(program, TARGETS["toy"], rows, profile), measured)
+    for row in rows:
+        assert not outside(estimated(program, TARGETS["toy"], [row]), run_rows(program, TARGETS["toy"], [row]))
+
+
+@pytest.mark.parametrize(
+    ("name", "api"),
+    [(name, api) for api in ON_PROVIDERS for name in (PROGRAMS if FULL or api == "chat" else ("grouped", "outlined"))],
+)
+def test_the_cost_of_an_ordinary_program_at_a_provider_lies_in_its_range(name: str, api: str) -> None:
+    program, rows = PROGRAMS[name]
+    reasons = {"reasoning_tokens": 32} if api == "responses" else {}
+    with hosted(), Simulator(reply=obedient) as simulator:
+        options = Options(target(simulator.url, api, continuation="turns", **reasons))
+        figures, measured = estimated(program, options, rows), run_rows(program, options, rows)
+        assert not outside(figures, measured)
+        assert measured.dollars == billed(simulator).usd
+
+
+def test_answers_of_a_fallback_are_in_the_range() -> None:
+    """It has other prices, another cache and its own reasoning."""
+    with hosted(), Simulator(reply=obedient) as simulator, FaultProxy(simulator.url, _refused()) as proxy:
+        first, second = target(proxy.url, "messages", attempts=1), target(simulator.url, "chat-reasoning")
+        address, key = second.settings["base_url"], second.settings["api_key_env"]
+        Path("pyproject.toml").write_text(
+            '[tool.lmc.targets.second]\nkind = "openai"\nmodel = "gpt-5.6"\n'
+            f'base_url = "{address}"\napi_key_env = "{key}"\napi = "chat"\n'
+            "reasoning_tokens = 32\n"
+        )
+        options = Options(lmc.remote(first.spec, **{**first.settings, "fallback": "second"}))
+        program, rows = LONG.program, LONG.rows
+        figures, measured = estimated(program, options, rows), run_rows(program, options, rows)
+        answered = {name: value for name, value in measured.figures.items() if name != "calls"}
+        assert not outside(figures, replace(measured, figures=answered))
 
 
 @pytest.fixture(scope="module")

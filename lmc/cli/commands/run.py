@@ -259,8 +259,8 @@ def run_command(
                     header = driver.timeline_header(runner.program, named, _target(runner), data)
                     sink.timeline = stack.enter_context(driver.TimelineFile(timeline, header))
                 stack.enter_context(sink.profiled())
-                rows = runner.run_rows(_without(parts, sink.done), layout, sink.timeline, sink.journal)
-                sink.run(rows, interrupts, progress)
+                left = sink.noted(_without(parts, sink.done), None if replay else _estimate(runner))
+                sink.run(runner.run_rows(left, layout, sink.timeline, sink.journal), interrupts, progress)
                 if sink.journal is not None and not sink.blocked:
                     sink.journal.finish()
         except KeyboardInterrupt:
@@ -361,6 +361,13 @@ def _record(
 
 def _target(runner: driver.Runner | driver.SavedRunner) -> driver.Target:
     return runner.target if isinstance(runner, driver.SavedRunner) else runner.target()
+
+
+def _estimate(runner: driver.Runner | driver.SavedRunner) -> driver.cost.RunEstimate | None:
+    """Return the estimate of a run on a hosted model."""
+    if isinstance(runner, driver.SavedRunner) or runner.target().remote is None:
+        return None
+    return driver.cost.RunEstimate(runner)
 
 
 def _without(parts: Iterable[driver.Part], done: set[int]) -> Iterable[driver.Part]:

@@ -32,6 +32,7 @@ class Sink:
         self.profile: driver.ProfileFile | None = None
         self.timeline: driver.TimelineFile | None = None
         self.journal: driver.RunJournal | None = None
+        self._estimate: driver.cost.RunEstimate | None = None
         self.blocked = 0
         """Rows that a later run may finish: no file holds them."""
         self.done: set[int] = set()
@@ -48,6 +49,11 @@ class Sink:
         """Requests that each fallback answered."""
         self._start = time.monotonic()
         self._rows: driver.WindowedRun | None = None
+
+    def noted(self, parts: Iterable[driver.Part], estimate: driver.cost.RunEstimate | None) -> Iterable[driver.Part]:
+        """Return the rows of the run, which its summary estimates."""
+        self._estimate = estimate
+        return parts if estimate is None else estimate.noting(parts)
 
     def run(self, rows: driver.WindowedRun, interrupts: Interrupts, progress: Progress) -> None:
         """Write the results of ``rows`` as they come. Raises ``KeyboardInterrupt`` once they are written."""
@@ -136,10 +142,11 @@ class Sink:
                     print_note("nothing was measured: the file of --profile-generate was not written")
 
     def summary(self) -> str:
-        """Return the number of rows and their cost."""
+        """Return the number of rows and their cost, beside the estimate."""
         before = f" ({len(self.done):,} more were there already, {self.failed_before:,} of them failed)"
         rows = f"{with_count(self._count, 'row')}, {self.failures.count:,} failed{before if self.done else ''}; "
-        return (rows if self.many or self.done else "") + self._costs()
+        estimated = None if self._estimate is None else self._estimate.line()
+        return (rows if self.many or self.done else "") + self._costs() + (f"; {estimated}" if estimated else "")
 
     def interrupted(self) -> str:
         """Return the progress at the time of the interruption."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -23,6 +23,7 @@ from lmc.cost.texts import CountingTokenizer, counting
 from lmc.cost.walk import RowRequests, WalkFacts, walk_row
 from lmc.driver.batch.lines import is_plain_file
 from lmc.driver.batch.rows import ArgumentReader, Signature
+from lmc.driver.batch.windows import Part
 from lmc.driver.commands.cli_options import GivenOptions, runner_for
 from lmc.driver.commands.cost_checks import (
     FORMATS,
@@ -55,6 +56,7 @@ from lmc.ir.engine.target import WITH_WEIGHTS, Target
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.module import Module
 from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.report.cost.amounts import count, usd
 from lmc.report.cost.build import breaks_of, calls_of, failed_of, figures_of, place_of, price_of, saving_of
 from lmc.report.cost.limits import COUNT_PRICES, LIMIT_KEYS, CostLimits
 from lmc.report.cost.model import (
@@ -75,6 +77,7 @@ from lmc.report.text import one_line, visible
 __all__ = [
     "FORMATS",
     "CostEntry",
+    "RunEstimate",
     "baseline_path",
     "entries_of_project",
     "estimate_rows_of",
@@ -89,6 +92,8 @@ _UNLIMITED = 1 << 62
 _PLANNING = frozenset({"hoist-prefixes", "start-reads-early", "plan-fork-join", "kv-liveness"})
 """Passes that decide when requests are sent and what stays in a cache, and change no request."""
 _MESSAGE = 500
+_MOST_RUN_ROWS = 1000
+"""Rows that are estimated beside a run: that takes seconds."""
 _PROGRAM_KEYS = ("program", "input", "model", "profile")
 _ENTRY_KEYS = (*_PROGRAM_KEYS, *LIMIT_KEYS, COUNT_PRICES)
 """The keys of ``[[tool.lmc.cost]]``."""
@@ -172,6 +177,36 @@ def estimate_rows_of(function: JittedFunction, options: Options, rows: Sequence[
     """
     program = _ProgramRows(CostEntry(function.name), function, {}, rows)
     return _Estimation.of(program, options, _Prices()).estimate()
+
+
+class RunEstimate:
+    """The estimate of the rows of a run, which its summary has beside what was measured."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._rows: list[Mapping[str, Any]] = []
+        self._is_whole = True
+
+    def noting(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Yield the rows of a run, and keep them."""
+        for part in parts:
+            for _, given in part:
+                if len(self._rows) == _MOST_RUN_ROWS or isinstance(given, InputError):
+                    self._is_whole = False
+                else:
+                    self._rows.append(given[1])
+            yield part
+
+    def line(self) -> str | None:
+        """Return dollars and calls for people; None for many rows, and where nothing can be estimated."""
+        if not (self._rows and self._is_whole):
+            return None
+        try:
+            found = estimate_rows_of(self._runner.function, self._runner.options, self._rows)
+        except LmcError:
+            return None
+        total, at_least = figures_of(found.total), "" if found.is_whole else "at least "
+        return f"estimated {at_least}{usd(total.usd)}, {at_least}{count(total.calls)} calls"
 
 
 def rate_of(text: str | None) -> Decimal | None:
@@ -296,7 +331,7 @@ class _ProgramRows:
         measured = calibration_of(estimation.target) if estimation.target.kind in WITH_WEIGHTS else None
         first: list[RowRequests] = []
         found = estimation.estimate(estimation.finder(prices), first, keep=0 if measured is None else MOST_ROWS)
-        total, chain, local = figures_of(found.total), LongestChain(calls=found.critical_path), None
+        total, chain, local = figures_of(found.total), LongestChain(calls=CountRange.of(found.critical_path)), None
         if measured is not None:
             prediction = estimation.predict(first, measured)
             total = _timed(total, prediction, usd_per_hour)
@@ -313,7 +348,7 @@ class _ProgramRows:
             disabled_passes=tuple(sorted(set(options.pipeline.disabled_passes))),
             profile=None if profile is None else profile.digest,
             price=price_of(price, prices.date(price)) if isinstance(price, Price) else None,
-            unpriced=price.reason if isinstance(price, Unpriced) and not is_rated else None,
+            unpriced=None if is_rated else estimation.unpriced,
             local=local,
             tokens="exact" if target.capabilities.contexts == "tokens" else "estimated",
             calls=calls_of(found, _shown_file),
@@ -361,6 +396,7 @@ class _Estimation:
     target: Target
     tokenizer: CountingTokenizer
     price: Price | Unpriced
+    fallbacks: Sequence[Price | Unpriced]
     placed: list[_PlacedRow]
 
     @classmethod
@@ -375,8 +411,16 @@ class _Estimation:
                     remedy=f"ask it once: lmc targets {each.spec}; or set its kind: server = … for the target",
                 )
         tokenizer = counting(service().engines.tokenizer(target))
-        price = prices.find(target)
-        return cls(rows, options, target, tokenizer, price, _placed(runner, rows.rows))
+        price, *fallbacks = map(prices.find, target.chain)
+        return cls(rows, options, target, tokenizer, price, fallbacks, _placed(runner, rows.rows))
+
+    @property
+    def unpriced(self) -> str | None:
+        """The reason why a request may have no price."""
+        if isinstance(self.price, Unpriced):
+            return self.price.reason
+        missing = (each for each in self.fallbacks if isinstance(each, Unpriced))
+        return next((f"the fallback {each.model}: {each.reason}" for each in missing), None)
 
     def finder(self, prices: _Prices) -> HintFinder:
         """Return a finder of hints for the target."""
@@ -395,7 +439,9 @@ class _Estimation:
 
         The first ``keep`` rows are appended to ``first``.
         """
-        estimator = Estimator(self.price, SharedPrefixes(self._rule(), self.tokenizer), finder)
+        rules = [rule_of(each, _server_of(each)) for each in self.target.chain[1:]]
+        prefixes = SharedPrefixes(self._rule(), self.tokenizer, rules)
+        estimator = Estimator(self.price, prefixes, finder, self.fallbacks)
         for number, variant, row in self._walked():
             estimator.add(variant.module, row, number)
             if first is not None and len(first) < keep:
@@ -484,7 +530,7 @@ class _Estimation:
 
         def schema_bytes(symbol: Constraint) -> int:
             source = source_of(symbol.kind, symbol.text, symbol.whitespace)
-            return form_bytes(source, target.capabilities.schema_keywords, target.spec)
+            return max(form_bytes(source, each.capabilities.schema_keywords, each.spec) for each in target.chain)
 
         return WalkFacts(
             self.tokenizer,

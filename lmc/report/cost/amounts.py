@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
+from lmc.cost.prices import MONEY
 from lmc.report.cost.model import CostFigures, CountRange, MoneyRange, ProgramCost, money_text
 
 UNPRICED = "unpriced"
@@ -12,33 +13,44 @@ ESTIMATED = "~ tokens are estimated from the texts: the tokenizer of the model i
 _UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
-def number(value: float) -> str:
-    """Return a number in at most about five characters: ``812``, ``9.1k``, ``41k``; never as 0 where it is not."""
+def number(value: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Return a number in at most about five characters: ``812``, ``9.1k``, ``41k``; never as 0 where it is not.
+
+    Bounds are rounded up (``ROUND_CEILING``).
+    """
+    exact = Decimal(str(value))
     for size, unit in _UNITS:
-        if value >= 0.9995 * size:
-            return f"{_short(value / size)}{unit}"
-    if 0 < value < 0.05:
-        return f"{value:.1g}"
-    return f"{value:.1f}" if value != int(value) else f"{int(value)}"
+        if exact >= Decimal("0.9995") * size:
+            return f"{_short(exact / size, rounding)}{unit}"
+    if 0 < exact < Decimal("0.05"):
+        return f"{float(_to_digits(exact, -exact.adjusted(), rounding)):.1g}"
+    return f"{_to_digits(exact, 1, rounding)}" if value != int(value) else f"{int(value)}"
 
 
-def _short(value: float) -> str:
+def _short(value: Decimal, rounding: str) -> str:
     """Return a number from 1 to 1,000 with one digit behind the point where it has two digits in all."""
-    tenths = round(value, 1)
-    return f"{tenths:.1f}" if tenths < 10 and tenths != int(tenths) else f"{value:.0f}"
+    tenths = _to_digits(value, 1, rounding)
+    return f"{tenths}" if tenths < 10 and tenths != int(tenths) else f"{_to_digits(value, 0, rounding)}"
 
 
-def dollars(value: Decimal) -> str:
-    """Return an amount with at least two significant digits, and never as 0 where it is not."""
+def _to_digits(value: Decimal, digits: int, rounding: str) -> Decimal:
+    """Return a number with so many digits behind the point."""
+    return value.quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=MONEY)
+
+
+def dollars(value: Decimal, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Return an amount with at least two significant digits, and never as 0 where it is not.
+
+    Bounds are rounded up (``ROUND_CEILING``).
+    """
     sign, size = ("−", -value) if value < 0 else ("", value)
     if size >= 1 or not size:
-        return f"{sign}${size:,.2f}"
-    for digits in range(2, 5):
-        if size >= Decimal(10) ** (1 - digits):
-            return f"{sign}${size:.{digits}f}"
-    if size >= Decimal("0.0001"):
-        return f"{sign}${size:.4f}"
-    return f"{sign}${money_text(Decimal(f'{size:.1e}'))}"
+        return f"{sign}${_to_digits(size, 2, rounding):,}"
+    digits = max(2, 1 - size.adjusted())
+    if digits == 5:  # a smaller amount has as many digits as it needs
+        digits = 4
+    shown = _to_digits(size, digits, rounding)
+    return f"{sign}${shown if digits <= 4 else money_text(shown)}"
 
 
 def usd(money: MoneyRange | None) -> str:
@@ -48,7 +60,7 @@ def usd(money: MoneyRange | None) -> str:
     expected = dollars(money.expected)
     if money.most is None:
         return f"{expected} ({UNBOUNDED})"
-    return expected if money.most == money.expected else f"{expected} (max {dollars(money.most)})"
+    return expected if money.most == money.expected else f"{expected} (max {dollars(money.most, ROUND_CEILING)})"
 
 
 def count(found: CountRange) -> str:
@@ -56,7 +68,9 @@ def count(found: CountRange) -> str:
     expected = number(found.expected)
     if found.most is None:
         return f"{expected}–{UNBOUNDED}"
-    most = number(found.most)
+    if found.most == found.expected:
+        return expected
+    most = number(found.most, ROUND_CEILING)
     return expected if expected == most else f"{expected}–{most}"
 
 

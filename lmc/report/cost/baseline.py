@@ -7,11 +7,13 @@ in it. Programs are keyed by name and model, calls by op. It stores the prices o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from lmc.cost.prices import MONEY
 from lmc.ir.errors import InputError
 from lmc.report.cost.model import CostFigures, CostReport, Money, PriceUsed, ProgramCost
 
@@ -37,7 +39,7 @@ class StoredFigures(_Stored):
     cache_written: float = Field(ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
     reasoning: float = Field(ge=0, allow_inf_nan=False)
-    usd: Money | None
+    usd: Annotated[Money, Field(ge=0)] | None
 
     @classmethod
     def of(cls, found: CostFigures) -> StoredFigures:
@@ -65,6 +67,17 @@ class StoredProgram(_Stored):
     price: PriceUsed | None
     calls: Mapping[str, StoredFigures]
     total: StoredFigures
+
+    @property
+    def adds_up(self) -> bool:
+        """False: the dollars of the calls have another sum than the total, so the file was not written as it is."""
+        parts = [call.usd for call in self.calls.values()]
+        if self.total.usd is None or None in parts:
+            return self.total.usd is None
+        total = Decimal(0)
+        for part in parts:
+            total = MONEY.add(total, part or Decimal(0))
+        return total == self.total.usd
 
 
 class CostBaseline(_Stored):
@@ -112,7 +125,7 @@ def read_baseline(text: str, name: str) -> CostBaseline:
     if len(text) > _MOST_CHARACTERS:
         raise InputError(f"{name} has more than {_MOST_CHARACTERS:,} characters", remedy=_REMEDY)
     try:
-        data: Any = json.loads(text)
+        data: Any = json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name} is not JSON: {error}", remedy=_REMEDY) from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -124,10 +137,18 @@ def read_baseline(text: str, name: str) -> CostBaseline:
             remedy="upgrade lmc, or write the file again with this one: lmc cost --update-baseline",
         )
     try:
-        return CostBaseline.model_validate_json(text)
+        found = CostBaseline.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{name}: {'/'.join(map(str, first['loc']))}: {first['msg']}", remedy=_REMEDY) from error
+    for program, models in found.programs.items():
+        for model, stored in models.items():
+            if not stored.adds_up:
+                raise InputError(
+                    f"{name}: the dollars of {program} on {model} are not the sum of its calls, as after a merge",
+                    remedy=_REMEDY,
+                )
+    return found
 
 
 def baseline_schema_text() -> str:
@@ -135,6 +156,16 @@ def baseline_schema_text() -> str:
     schema = CostBaseline.model_json_schema()
     schema["required"] = ["format", "schema_version", *schema["required"]]
     return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON. Raises ``ValueError`` for a key that is there twice, as after a merge."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"{key!r} is there twice")
+        found[key] = value
+    return found
 
 
 def _whole(data: Any) -> Any:

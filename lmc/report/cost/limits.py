@@ -118,7 +118,8 @@ def _checked(
             scope, "max_seconds", limits.max_seconds, seconds or Decimal(0), left_out=left_out, unbounded=unbounded
         )
     if limits.min_cached_fraction is not None:
-        yield _cached(scope, programs, limits.min_cached_fraction, unknown)
+        unbounded = _unbounded(programs, [each.total.prompt for each in programs])
+        yield _cached(scope, programs, limits.min_cached_fraction, unknown or unbounded)
     if limits.max_increase_percent is not None:
         yield _increase(scope, programs, limits, compared)
 
@@ -192,7 +193,7 @@ def _unbounded(programs: Sequence[ProgramCost], ranges: Sequence[CountRange | Mo
     """Return the first program whose range has no bound."""
     for program, found in zip(programs, ranges, strict=True):
         if found is not None and found.most is None:
-            return f"{program.program} on {program.model} is unbounded (LMC103)"
+            return f"{program.program} on {program.model} is unbounded (LMC103 or LMC107)"
     return None
 
 

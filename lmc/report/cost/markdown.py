@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
-from lmc.report.cost.amounts import ESTIMATED, calls, count, dollars, outputs, prompts, usd
+from lmc.report.cost.amounts import ESTIMATED, UNBOUNDED, calls, count, dollars, outputs, prompts, usd
 from lmc.report.cost.changes import arrow, causes, earlier, versus
 from lmc.report.cost.comparison import ComparedCall, ComparedProgram, ComparedReport
 from lmc.report.cost.limits import CheckedLimit
@@ -89,9 +89,10 @@ def _headline(report: CostReport, compared: ComparedReport | None) -> str:
     known = [each for each in ranges if each is not None]
     expected = sum((each.expected for each in known), Decimal(0))
     at_least = "" if all(each.is_whole for each in report.programs) and len(known) == len(ranges) else "at least "
-    most = "unbounded" if any(each.most is None for each in known) else None
-    if most is None:
-        most = dollars(sum((each.most or Decimal(0) for each in known), Decimal(0)))
+    is_bounded = len(known) == len(ranges) and all(each.most is not None for each in known)
+    most = UNBOUNDED
+    if is_bounded:
+        most = dollars(sum((each.most or Decimal(0) for each in known), Decimal(0)), ROUND_CEILING)
     shown = f"{at_least}{dollars(expected)} (max {most})" if known else "unpriced"
     return f"### lmc cost: {shown}{_total_change(compared)}"
 
@@ -112,7 +113,8 @@ def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[s
         total = program.total
         line = (
             f"- {_text(program.program)} on {_text(program.model)}, {program.rows.count:,} rows: "
-            f"{at_least}{usd(total.usd)}, {calls(program)} calls, critical path {program.critical_path.calls}"
+            f"{at_least if total.usd is not None else ''}{usd(total.usd)}, {calls(program)} calls, "
+            f"critical path {at_least}{count(program.critical_path.calls)}"
         )
         lines.append(line + ("" if compared is None else f"; {_changed(compared.find(program))}"))
     removed = () if compared is None else compared.removed

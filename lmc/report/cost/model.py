@@ -159,9 +159,9 @@ class PriceUsed(_Model):
 
 
 class LongestChain(_Model):
-    """The calls of the longest chain that wait for each other, in a row; ``seconds`` None: not known."""
+    """The calls of the longest chain in a row that wait for each other; ``seconds`` None: not known."""
 
-    calls: int
+    calls: CountRange
     seconds: CountRange | None = None
 
 
@@ -245,7 +245,7 @@ class ProgramCost(_Model):
         level: of optimization, as in ``-O``.
         disabled_passes: those that are left out.
         profile: the SHA-256 of the profile that expected figures come from.
-        price: of each request; None: ``unpriced`` says why there is none.
+        price: of each request; None: ``unpriced`` says why there is none. So it does where a fallback has none.
         local: the simulated run on a calibrated local model, which ``seconds`` are from; None: there is none.
         tokens: ``exact`` with the tokenizer of the model, else ``estimated`` from bytes and characters.
         calls: in the order in which rows come to them.

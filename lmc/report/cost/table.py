@@ -122,8 +122,9 @@ def _lines(program: ProgramCost, compared: ComparedProgram | None) -> Iterator[S
 def _total(program: ProgramCost) -> str:
     total = program.total
     at_least = "" if program.is_whole else "at least "
-    parts = [f"TOTAL  {at_least}{usd(total.usd)}", f"calls {calls(program)}"]
-    path = f"critical path {program.critical_path.calls} call{'' if program.critical_path.calls == 1 else 's'}"
+    parts = [f"TOTAL  {at_least if total.usd is not None else ''}{usd(total.usd)}", f"calls {calls(program)}"]
+    chain = program.critical_path.calls
+    path = f"critical path {at_least}{count(chain)} call{'' if chain.most == 1 else 's'}"
     if program.critical_path.seconds is not None:
         path += f", {_seconds(program.critical_path.seconds)}"
     parts.append(path)

@@ -79,7 +79,7 @@ def program(
             for at, (op, values) in enumerate(calls.items())
         ),
         total=CostFigures(**figures(price, **total)),
-        critical_path=LongestChain(calls=2),
+        critical_path=LongestChain(calls=exactly(2)),
         hints=hints,
         is_whole=is_whole,
     )

@@ -65,6 +65,11 @@ def test_the_schema_is_published() -> None:
         (lambda data: _total(data).update(usd=0.1), "decimal number in a string"),
         (lambda data: _total(data).update(calls=-1), "greater than or equal to 0"),
         (lambda data: _total(data).update(calls="10"), None),
+        (lambda data: _total(data).update(usd="-0.1"), "greater than or equal to 0"),
+        (lambda data: _total(data).update(usd="0.1"), "are not the sum of its calls"),
+        (lambda data: _calls(data).pop("judge/why"), "are not the sum of its calls"),
+        (lambda data: _calls(data)["judge/why"].update(usd=None), "are not the sum of its calls"),
+        (lambda data: _total(data).update(usd=None), None),
     ],
 )
 def test_invalid_baselines_are_errors(change: Any, message: str | None) -> None:
@@ -81,6 +86,17 @@ def test_invalid_baselines_are_errors(change: Any, message: str | None) -> None:
 
 def _total(data: Any) -> Any:
     return data["programs"]["judge.py:judge"]["openai:m"]["total"]
+
+
+def _calls(data: Any) -> Any:
+    return data["programs"]["judge.py:judge"]["openai:m"]["calls"]
+
+
+def test_keys_that_a_merge_has_left_twice_are_an_error() -> None:
+    text = baseline_text(baseline_of(report(program(_BEFORE))))
+    assert text.count('"judge/why"') == 1
+    with pytest.raises(InputError, match="is there twice"):
+        read_baseline(text.replace('"judge/topic"', '"judge/why"'), "lmc-cost.json")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, "null", '{"format": "lmc-cost"}'])

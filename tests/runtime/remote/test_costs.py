@@ -1,6 +1,7 @@
 """Dollars of runs on simulated providers: those of what the providers bill, each attempt priced by itself."""
 
 import json
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -121,6 +122,7 @@ def test_the_summary_names_dollars_and_the_entry_of_the_price(
         dollars = dollars_text(billed(simulator).usd)
         assert f"; {dollars} (prices genai-prices {PriceBook().bundled_version}, entry openai/gpt-5.6-sol)" in said
         assert "of the budget of 3 dollars, 0.0" in said
+        assert re.search(rf"; estimated \$0\.\d+ \(max \$0\.\d+\), {len(ROWS)} calls", said), said
         assert "at least" not in said
 
 
