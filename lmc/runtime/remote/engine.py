@@ -291,7 +291,9 @@ class RemoteEngine:
         except LmcError as error:  # it can't be made: the user has to know why this target failed
             if failure is None:
                 raise
-            failure.error.add_note(f"the fallback can't be asked: {error}")
+            found = failure.error
+            cause = f"{found.cause}; its fallback {self._fallback_name} can't be asked: {error.cause} ({error.remedy})"
+            failure.error = type(found)(cause, remedy=found.remedy)
             raise failure from error
         own = () if failure is None else failure.attempts
         try:

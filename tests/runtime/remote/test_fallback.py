@@ -300,3 +300,17 @@ def test_a_fallback_answers_where_the_target_asks_to_wait_for_long():
             found = answer.on(target(proxy.url, "chat", fallback="second"), timeout=30.0).batch(rows(3))
         assert [each.error for each in found] == [None] * 3
         assert len(second.arrivals) == 3
+
+
+@pytest.mark.parametrize("quota", [None, 0])
+def test_a_fallback_that_can_not_be_made_is_named_in_each_error(quota: int | None, monkeypatch: pytest.MonkeyPatch):
+    """Its key is not set: users see that beside the error of the target."""
+    monkeypatch.delenv(SECOND_KEY)
+    with hosted(), second_provider() as second, Simulator(quota=quota) as first:
+        define(second.url, "messages")
+        with FaultProxy(first.url, lambda _: None if quota == 0 else Fault.SERVER_ERROR) as proxy:
+            found = answer.on(target(proxy.url, "chat", fallback="second", attempts=1)).batch(rows(4))
+        for each in found:
+            assert str(each.error).count("its fallback anthropic:claude-haiku-4-5 can't be asked") == 1
+            assert f"needs a key, and {SECOND_KEY} is not set" in str(each.error)
+        assert not second.arrivals
