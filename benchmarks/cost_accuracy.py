@@ -59,7 +59,7 @@ AT_PROVIDERS = tuple(name for name in MANY_ROWS if name != "tree_of_thought")
 FITTING = tuple(name for name in SHAPES if name != "multi_turn_chat_short")
 """The programs with prompts that fit the built-in model, whose context has 4,096 tokens."""
 ROWS = 40
-MORE_ROWS = {"debate": 100, "react": 100}
+MORE_ROWS = {"debate": 100, "react": 400, "self_refine": 160}
 """Answers decide how many calls these make, so means of few rows differ much."""
 POOL = 100_000
 """Tokens for all rows: what a smaller pool evicts is not estimated."""

@@ -55,6 +55,7 @@ from lmc.ir.semantics import ops as semantics
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import bind_parameters
+from lmc.ir.semantics.requirements import written_tokens
 from lmc.ir.types import BOOL, CTX, FLOAT, INT, SCALAR_TYPES, TEXT, Type
 
 Basis = Literal["recorded", "profile", "plan", "guess"]
@@ -645,7 +646,10 @@ class _Walk:
             return op, self.facts.constraints
         return self.facts.constraints.defined(op, self.environment)
 
-    def _generate(self, op: SamplingOp, constraints: Constraints) -> tuple[Any, ...]:
+    def _generate(
+        self, op: SamplingOp, constraints: Constraints, room: CostRange[int] | None = None
+    ) -> tuple[Any, ...]:
+        """Results of a generation. ``room``: its ``max_tokens`` where a run decides them."""
         context: Context = self.environment[op.context]
         op_id = self._id(op)
         count = op.n if isinstance(op, SampleOp) else 1
@@ -668,7 +672,7 @@ class _Walk:
                 texts.append(constraints.read(op, generation.text))
             else:
                 mean = None if found is None else found.mean_length
-                output, basis = self._output(op, mean)
+                output, basis = self._output(op, mean, room)
                 reasoning = self._reasoning(found, output)
                 likely = output.expected if mean is None or output.most is None else min(mean, output.most)
                 kept = max(likely - reasoning.expected, 0)
@@ -760,7 +764,7 @@ class _Walk:
             expected = round(found.usage.reasoning_tokens / found.usage.calls)
         return CostRange(0, min(expected, output.expected), output.most)
 
-    def _output(self, op: SamplingOp, mean: float | None) -> tuple[CostRange[int], Basis]:
+    def _output(self, op: SamplingOp, mean: float | None, room: CostRange[int] | None) -> tuple[CostRange[int], Basis]:
         """Return the tokens of one output and why it is expected to have so many: the ``mean`` of a profile."""
         served = self.facts.info.capabilities
         symbol = self.facts.constraints.symbols.get(op.constraint or "")
@@ -777,12 +781,17 @@ class _Walk:
         reasoning = served.reasoning_tokens
         basis: Basis = "guess"
         expected = most if most <= _LONG else most // 2
+        if room is not None:
+            expected = room.expected
         if mean is not None:
             expected, basis, reasoning = round(mean), "profile", 0
         elif op.expected_tokens is not None:
             expected, basis = op.expected_tokens, "plan"
-        most = max(sent_output(most, each) for each in self._served)
-        return CostRange(least, min(max(expected + reasoning // 2, least), most), most), basis
+        bound = most if room is None else room.most
+        if bound is not None:
+            bound = max(sent_output(bound, each) for each in self._served)
+        expected = max(expected + reasoning // 2, least)
+        return CostRange(least, expected if bound is None else min(expected, bound), bound), basis
 
     def _answer(self, op: SamplingOp, output: CostRange[int], ids: int) -> Generation:
         """Return an unknown output: the tokens that it leaves in the context, and its text.
@@ -791,11 +800,10 @@ class _Walk:
         """
         tokenizer = self.facts.tokenizer
         most = output.most
-        assert most is not None, "max_tokens is a bound"
         is_constrained = op.constraint is not None or bool(op.definition)
         ends_early = bool(op.stop or op.stop_token_ids) or is_constrained or isinstance(tokenizer, MessageCounting)
         kept = tokenizer.texts.token(PromptSpan(0 if ends_early else op.min_tokens, ids, most))
-        text = tokenizer.texts.text(TextSize(ids, most, most * tokenizer.token_bytes))
+        text = tokenizer.texts.text(TextSize(ids, most, None if most is None else most * tokenizer.token_bytes))
         remainder = ""
         if op.stop and tokenizer.token_bytes > 1:  # a token that holds the beginning of a stop leaves its own
             remainder = tokenizer.texts.text(TextSize(0, 1, tokenizer.token_bytes - 1))
@@ -851,10 +859,11 @@ class _Walk:
     def _written(self, op: SelectOp, choices: Sequence[str]) -> tuple[Any, ...]:
         """Results of a selection that the model writes."""
         generation, constraints = selection.written_op(op, list(map(known, choices)), self.facts.constraints)
+        room: CostRange[int] | None = None
         if any(map(holds_unknown, choices)):
             constraints = self.facts.constraints
-        room = generation.max_tokens + sum(size.most or 0 for each in choices for size in self._sizes(each))
-        results = self._generate(replace(generation, max_tokens=room), constraints)
+            room = self._room([self._size(choice) for choice in choices])
+        results = self._generate(generation, constraints, room)
         if holds_unknown(results[1]):  # the context gets the choice, without the form in which it is written
             choice = self._either_text(choices)
             size = self._size(choice)
@@ -863,8 +872,13 @@ class _Walk:
             results = (before.generated(Generation((token,), choice, "eos")), choice)
         return selection.written_results(results, choices)
 
-    def _sizes(self, text: str) -> list[TextSize]:
-        return self.facts.tokenizer.texts.sizes(text)
+    def _room(self, sizes: Sequence[TextSize]) -> CostRange[int]:
+        """Return the ``max_tokens`` with which one of some texts is written: each byte may be a token."""
+        least = written_tokens(())
+        longest = _largest([size.most_bytes for size in sizes])
+        expected = max(size.expected for size in sizes) // self.facts.tokenizer.ids_of(1)
+        most = None if longest is None else least + longest
+        return CostRange(least, least + (expected if longest is None else min(expected, longest)), most)
 
     # Either of two values
 

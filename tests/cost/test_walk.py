@@ -38,6 +38,7 @@ from lmc.ir.module import Function, Module
 from lmc.ir.profile import OpProfile, Profile, Recording, length_bins
 from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.interpreter import interpret
+from lmc.ir.semantics.requirements import written_tokens
 from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.tokens.tokenizer import Tokenizer
 from lmc.ir.types import ANY, BOOL, CTX, INT, TEXT
@@ -374,6 +375,40 @@ def test_constraints_that_are_not_known_are_no_errors(kind: str, structured: Lit
     first, second = walked.requests
     assert first.tokens.most is not None
     assert (second.tokens.most is None) == (structured == "schema")
+
+
+@given(st.integers(1, 20), st.text(max_size=30), st.sampled_from(["call", "host", "list"]), st.booleans(), st.data())
+def test_a_written_choice_is_no_longer_than_the_longest_that_may_be_asked_for(
+    max_tokens: int, constant: str, made_by: str, is_nested: bool, data: st.DataObject
+) -> None:
+    """One of the choices is an answer, the text of a host, or one of a list that a host makes."""
+    build = Builder(())
+    (empty,) = build.emit(ContextOp, [CTX])
+    (asked,) = build.emit(ExtendOp, [CTX], context=empty, role="user", text=("a",))
+    context, choice = build.emit(GenOp, [CTX, TEXT], context=asked, id="first", max_tokens=max_tokens)
+    if made_by != "call":
+        kind = TEXT if made_by == "host" else ANY
+        (choice,) = build.emit(HostCallOp, [kind], host="host", id="host", arguments=(choice,))
+    if is_nested and made_by != "list":
+        (choice,) = build.emit(PyCallOp, [TEXT], function="add", arguments=(choice, constant))
+    build.emit(SelectOp, [CTX, TEXT, ANY], context=context, id="second", choices=(choice, constant or "no"))
+    build.emit(ReturnOp, context=context)
+    info = EngineInfo("m", 1 << 20, capabilities=Capabilities("messages", scores=False))
+    tokenizer = message_tokenizer()
+    walked = walk_row(
+        Module("unknown", (Function("unknown", build.block()),)), {}, WalkFacts(counting(tokenizer), info)
+    )
+    assert walked.error is None
+    most = walked.requests[1].output.most
+    if made_by != "call":
+        assert most is None, "nothing bounds what a host returns"
+        return
+    bound = max_tokens * counting(tokenizer).token_bytes
+    answer = data.draw(st.text(max_size=bound).filter(lambda text: len(text.encode()) <= bound))
+    assert most is not None
+    assert written_tokens([answer + constant * is_nested, constant or "no"]) <= most
+    longest = written_tokens(["x" * bound + constant * is_nested, constant or "no"])
+    assert most == longest, "no more than what can be sent"
 
 
 @given(st.lists(st.integers(1, 600), min_size=2, max_size=4), st.integers(0, 500), st.integers(0, 100))
