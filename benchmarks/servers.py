@@ -8,7 +8,8 @@ By hand, each row is a coroutine that awaits the calls of each step together, an
 64 requests: as many as lmc has. Sides take turns, each from an empty cache. Answers must be equal. Servers: lmc's own,
 vLLM's with prefix caching where `LMC_BENCH_VLLM` names its interpreter, and that of llama-cpp-python where
 `LMC_BENCH_LLAMA_CPP` does (README.md). `--tight` gives the server a KV pool for a quarter of the distinct tokens of a
-batch. `computed` are the tokens that the server computed, by its own count. Each server has a section of its own.
+batch: four times this pool is the least that any order of requests computes. `computed` are the tokens that the server
+computed, by its own count. Each server has a section of its own.
 """
 
 import argparse
