@@ -34,7 +34,7 @@ importlib.import_module("lmc.frontend.capture")
 # Wall-clock deadlines say more about the machine than about the code. The quick profile is derandomized: the same
 # commit gives the same verdict; the full one draws new cases every time and prints how to repeat a failure.
 hypothesis.settings.register_profile(
-    "quick", max_examples=15, stateful_step_count=25, deadline=None, derandomize=True, database=None
+    "quick", max_examples=10, stateful_step_count=25, deadline=None, derandomize=True, database=None
 )
 hypothesis.settings.register_profile(
     "full", max_examples=500, stateful_step_count=60, deadline=None, print_blob=True, database=None
