@@ -62,6 +62,8 @@ Basis = Literal["recorded", "profile", "plan", "guess"]
 """The source of the expected length of an output: its record, a profile, the plan's own hint, or its limit alone."""
 MOST_ROUNDS = 64
 """Rounds of a loop that are walked one by one where it is not known how many there are."""
+_MOST_INNER_ROUNDS, _FEWEST_ROUNDS = 512, 2
+"""Such rounds of a row in which all loops are that it may not come to; and those of each loop behind them."""
 _MOST_KNOWN_ROUNDS, _MOST_IDLE_ROUNDS = 10_000, 1_000_000
 """Rounds after which a loop is taken to have no end: one with requests, and one without."""
 _LONG = 64
@@ -336,7 +338,7 @@ _ONCE = CostRange(1.0, 1.0, 1.0)
 class _Walk:
     """Walks blocks. ``runs`` is how often the place is reached where it is, ``guards`` the open bodies of ``cf.try``.
 
-    ``risks`` counts the ops in such bodies that may raise.
+    ``risks`` counts the ops in such bodies that may raise, ``rounds`` those of inner loops.
     ``single_runs`` are the ids of calls without holes. ``depth`` is the number of the regions around the place.
     ``way`` is the number of the uncertain way that is walked: an object is known as long as it is only changed on the
     way on which it was made. ``waits`` are the requests that a value waits for, ``control`` those that the place waits
@@ -356,6 +358,7 @@ class _Walk:
     runs: CostRange[float] = _ONCE
     guards: int = 0
     risks: int = 0
+    rounds: int = 0
     way: int = 0
     ways: int = 0
     made: dict[int, tuple[Any, int]] = field(default_factory=dict[int, tuple[Any, int]])
@@ -1062,9 +1065,10 @@ class _Walk:
                     remedy="give the loop a condition that becomes false",
                     location=op.location,
                 )
-            if not is_known and rounds >= max(MOST_ROUNDS, math.ceil(mean)):
+            if not is_known and rounds >= self._most_rounds(before, mean):
                 return self._without_end(op, exits, leave, before, (passed, max(0.0, rest)))
             rest -= self.runs.expected
+            self.rounds += not is_known and before.least == 0.0
             following = self._on_a_way(op.body, exits, self.runs) if not is_known else self._enter(op.body, exits)
             if following is None:
                 break
@@ -1074,6 +1078,11 @@ class _Walk:
             raise _Ended
         self.runs = before if is_known else self._after(op, before, passed)
         return left
+
+    def _most_rounds(self, before: CostRange[float], mean: float) -> int:
+        """Return the rounds of a loop that are walked one by one: loops in other ones may have very many in all."""
+        is_inner = before.least == 0.0 and self.rounds >= _MOST_INNER_ROUNDS
+        return _FEWEST_ROUNDS if is_inner else max(MOST_ROUNDS, math.ceil(mean))
 
     def _after(self, op: LoopOp, before: CostRange[float], passed: float) -> CostRange[float]:
         """Return how often the place after a loop is reached that may end the program."""

@@ -176,6 +176,26 @@ def test_a_loop_with_a_limit_has_its_rounds() -> None:
     assert lengths == [3, 7, 11]
 
 
+def test_loops_in_loops_without_a_bound_are_walked_in_a_short_time() -> None:
+    def within(outer: Builder, start: Value, depth: int) -> Value:
+        taken, begun = Value(f"taken{depth}", CTX), Value(f"begun{depth}", CTX)
+        test, body = outer.nested((taken,)), outer.nested((begun,))
+        (goes_on,) = test.emit(HostCallOp, [BOOL], host="more", id=f"more{depth}")
+        test.emit(ConditionOp, flag=goes_on, values=(taken,))
+        grown, _ = body.emit(GenOp, [CTX, TEXT], context=begun, id=f"turn{depth}", max_tokens=4)
+        body.emit(YieldOp, values=(within(body, grown, depth - 1) if depth else grown,))
+        (end,) = outer.emit(LoopOp, [CTX], initial=(start,), condition=test.block(), body=body.block())
+        return end
+
+    build = Builder(())
+    (start,) = build.emit(ContextOp, [CTX])
+    (asked,) = build.emit(ExtendOp, [CTX], context=start, text=("a b",))
+    build.emit(ReturnOp, context=within(build, asked, 3))
+    requests = _walked(Module("deep", (Function("deep", build.block()),)), {}, Constraints(), None).requests
+    assert len(requests) < 5000
+    assert {each.op.id for each in requests if each.runs.most is None} == {f"turn{depth}" for depth in range(4)}
+
+
 def test_each_round_is_in_the_longest_chain() -> None:
     assert longest_chain(_walked(_chain(), {"essay": "a"}, Constraints(), None)) == CostRange(2.0, 2.0, 2.0)
     assert longest_chain(_walked(_loop(3), {}, Constraints(), None)) == CostRange(0.0, 1.0, 3.0)

@@ -54,9 +54,7 @@ def chosen_list(s: Any, items: list[str]):
     bad: list[str] = []
     for item in items:
         (good if label(s, item) == "good" else bad).append(item)
-    for item in bad:
-        ask(s, f"Mend {item}.")
-    return good
+    return good, [ask(s, f"Mend {item}.") for item in bad]
 
 
 @lmc.jit
@@ -84,9 +82,7 @@ def buckets(s: Any, items: list[str]):
     found = {"good": good, "bad": []}
     for item in items:
         found[label(s, item)].append(item)
-    for item in good:
-        ask(s, f"Praise {item}.")
-    return len(found["bad"])
+    return [ask(s, f"Praise {item}.") for item in good], len(found["bad"])
 
 
 @lmc.jit
@@ -96,11 +92,8 @@ def grouped(s: Any, items: list[str]):
     found: defaultdict[str, list[str]] = defaultdict(list)
     for item in items:
         found[label(s, item)].append(item)
-    for item in found["good"]:
-        ask(s, f"Praise {item}.")
-    for item in found["bad"]:
-        ask(s, f"Mend {item}.")
-    return len(found)
+    praised = [ask(s, f"Praise {item}.") for item in found["good"]]
+    return praised, [ask(s, f"Mend {item}.") for item in found["bad"]], len(found)
 
 
 @lmc.jit
@@ -120,23 +113,22 @@ def counted(s: Any, question: str):
     """The same with a ``Counter``."""
     answers = [ask(s, question, choices=["a", "b"], temperature=1.0) for _ in range(3)]
     winner, count = Counter(answers).most_common(1)[0]
-    if count < 3:
-        ask(s, f"Only {count} say {winner}. Why?")
-    return winner
+    return ask(s, f"Only {count} say {winner}. Why?") if count < 3 else winner
 
 
 @lmc.jit
 def letters(s: Any, question: str):
     """Characters of an answer decide."""
     answer = ask(s, question)
-    if answer and answer[-1] == "e":
-        ask(s, "It ends in e.")
+    found = [", ".join(answer)]
+    if answer and answer[-1] != "e":
+        found.append(ask(s, "It does not end in e."))
     for letter in list(answer)[:4]:
-        ask(s, f"What about {letter}?")
+        found.append(ask(s, f"What about {letter}?"))
     for number, letter in enumerate(answer):
         if number < 2:
-            ask(s, f"{number}: {letter}?")
-    return ", ".join(answer)
+            found.append(ask(s, f"{number}: {letter}?"))
+    return found
 
 
 @lmc.jit
@@ -212,8 +204,8 @@ def remembered(s: Any, items: list[str]):
     memory: deque[str] = deque(maxlen=2)
     for item in items:
         memory.append(ask(s, f"{item}? Before: {' '.join(memory)}"))
-        if "e" in memory:
-            ask(s, "An e!")
+    if "e" not in memory:
+        memory.append(ask(s, f"No e in {memory}?"))
     return f"{memory}"
 
 

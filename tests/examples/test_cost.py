@@ -106,7 +106,8 @@ def test_the_cost_of_an_ordinary_program_at_a_provider_lies_in_its_range(name: s
         options = Options(target(simulator.url, api, continuation="turns", **reasons))
         figures, measured = estimated(program, options, rows), run_rows(program, options, rows)
         assert not outside(figures, measured)
-        assert measured.dollars == billed(simulator).usd
+        # Requests beside the one that failed may end after their row.
+        assert measured.fails or measured.dollars == billed(simulator).usd
 
 
 def test_answers_of_a_fallback_are_in_the_range() -> None:
