@@ -91,5 +91,25 @@ def outputs(program: ProgramCost, found: CostFigures) -> str:
 
 
 def calls(program: ProgramCost) -> str:
-    """Return the number of requests of a program: ``at least 4–8`` if something is in no figure."""
-    return f"{'' if program.is_whole else 'at least '}{count(program.total.calls)}"
+    """Return the number of requests of a program: ``at least 4–unbounded`` if more are possible."""
+    return _total(program, program.total.calls)
+
+
+def critical_path(program: ProgramCost) -> str:
+    """Return the number of calls that wait for each other, as ``calls`` does."""
+    return _total(program, program.critical_path.calls)
+
+
+def total_usd(program: ProgramCost) -> str:
+    """Return the dollars of a program: ``at least $0.12 (unbounded)`` if more are possible."""
+    money = program.total.usd
+    return UNPRICED if money is None else f"{_at_least(program, money.most)}{usd(money)}"
+
+
+def _total(program: ProgramCost, found: CountRange) -> str:
+    return f"{_at_least(program, found.most)}{count(found)}"
+
+
+def _at_least(program: ProgramCost, most: float | Decimal | None) -> str:
+    """Return ``at least`` for a total that leaves something out, or that nothing bounds."""
+    return "at least " if most is None or not program.is_whole else ""

@@ -7,7 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
-from lmc.report.cost.amounts import ESTIMATED, UNBOUNDED, calls, count, dollars, outputs, prompts, usd
+from lmc.report.cost.amounts import (
+    ESTIMATED,
+    UNBOUNDED,
+    calls,
+    count,
+    critical_path,
+    dollars,
+    outputs,
+    prompts,
+    total_usd,
+    usd,
+)
 from lmc.report.cost.changes import arrow, causes, earlier, versus
 from lmc.report.cost.comparison import ComparedCall, ComparedProgram, ComparedReport
 from lmc.report.cost.limits import CheckedLimit
@@ -88,8 +99,8 @@ def _headline(report: CostReport, compared: ComparedReport | None) -> str:
     ranges = [each.total.usd for each in report.programs]
     known = [each for each in ranges if each is not None]
     expected = sum((each.expected for each in known), Decimal(0))
-    at_least = "" if all(each.is_whole for each in report.programs) and len(known) == len(ranges) else "at least "
     is_bounded = len(known) == len(ranges) and all(each.most is not None for each in known)
+    at_least = "" if is_bounded and all(each.is_whole for each in report.programs) else "at least "
     most = UNBOUNDED
     if is_bounded:
         most = dollars(sum((each.most or Decimal(0) for each in known), Decimal(0)), ROUND_CEILING)
@@ -109,12 +120,9 @@ def _total_change(compared: ComparedReport | None) -> str:
 def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[str]:
     lines: list[str] = []
     for program in report.programs:
-        at_least = "" if program.is_whole else "at least "
-        total = program.total
         line = (
             f"- {_text(program.program)} on {_text(program.model)}, {program.rows.count:,} rows: "
-            f"{at_least if total.usd is not None else ''}{usd(total.usd)}, {calls(program)} calls, "
-            f"critical path {at_least}{count(program.critical_path.calls)}"
+            f"{total_usd(program)}, {calls(program)} calls, critical path {critical_path(program)}"
         )
         lines.append(line + ("" if compared is None else f"; {_changed(compared.find(program))}"))
     removed = () if compared is None else compared.removed

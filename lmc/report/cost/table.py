@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from lmc.report.cost.amounts import ESTIMATED, UNPRICED, calls, count, dollars, mark, number, outputs, prompts, usd
+from lmc.report.cost.amounts import (
+    ESTIMATED,
+    UNPRICED,
+    calls,
+    count,
+    critical_path,
+    dollars,
+    mark,
+    number,
+    outputs,
+    prompts,
+    total_usd,
+    usd,
+)
 from lmc.report.cost.changes import causes, earlier, total_change, versus
 from lmc.report.cost.comparison import ComparedCall, ComparedProgram, ComparedReport
 from lmc.report.cost.model import (
@@ -121,10 +134,8 @@ def _lines(program: ProgramCost, compared: ComparedProgram | None) -> Iterator[S
 
 def _total(program: ProgramCost) -> str:
     total = program.total
-    at_least = "" if program.is_whole else "at least "
-    parts = [f"TOTAL  {at_least if total.usd is not None else ''}{usd(total.usd)}", f"calls {calls(program)}"]
-    chain = program.critical_path.calls
-    path = f"critical path {at_least}{count(chain)} call{'' if chain.most == 1 else 's'}"
+    parts = [f"TOTAL  {total_usd(program)}", f"calls {calls(program)}"]
+    path = f"critical path {critical_path(program)} call{'' if program.critical_path.calls.most == 1 else 's'}"
     if program.critical_path.seconds is not None:
         path += f", {_seconds(program.critical_path.seconds)}"
     parts.append(path)
@@ -152,7 +163,7 @@ def _side_by_side(models: Sequence[ProgramCost]) -> Iterator[str]:
                 prompts(each, total, is_cached=False),
                 f"{mark(each)}{number(total.cached.expected)}",
                 outputs(each, total),
-                ("" if each.is_whole else "at least ") + usd(total.usd),
+                total_usd(each),
             )
         )
     yield from _aligned(rows)

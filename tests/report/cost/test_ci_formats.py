@@ -6,6 +6,7 @@ import json
 import re
 from decimal import Decimal
 from functools import cache
+from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
@@ -107,6 +108,28 @@ def test_a_comment_marks_figures_as_the_table_does() -> None:
         assert figure in shown
     assert "~ tokens are estimated" in text
     assert "~" not in markdown(report(found), None, ())
+
+
+@pytest.mark.parametrize("unknown", ["usd", "calls", "break", "price"])
+def test_totals_that_are_not_all_print_at_least(unknown: str) -> None:
+    known = program({"judge/a": {"calls": 2, "prompt": 840, "output": 5}})
+    assert known.total.usd is not None
+    assert "at least" not in markdown(report(known), None, ()) + table(report(known))
+    changed: dict[str, Any] = {
+        "usd": known.total.usd.model_copy(update={"most": None}),
+        "calls": CountRange(least=1, expected=2, most=None),
+    }
+    partly = known.model_copy(update={"program": "b.py:b", "is_whole": unknown != "break"})
+    if unknown in changed:
+        total = known.total.model_copy(update={unknown: changed[unknown]})
+        partly = partly.model_copy(update={"total": total})
+    if unknown == "price":
+        partly = program({"judge/a": {"calls": 2, "prompt": 840, "output": 5}}, price=None)
+    headline = next(line for line in markdown(report(known, partly), None, ()).splitlines() if "lmc cost:" in line)
+    assert ("at least" in headline) == (unknown != "calls")
+    total = next(line for line in table(report(partly)).splitlines() if line.startswith("TOTAL"))
+    assert ("at least" in total) == (unknown != "price")
+    assert ("calls at least" in total) == (unknown in {"calls", "break"})
 
 
 @cache
