@@ -3,12 +3,11 @@
 import asyncio
 import os
 import random
-import sqlite3
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -202,11 +201,7 @@ def test_no_session_spends_beyond_its_budget(program: Program, sessions: list[An
 
 def in_flight(path: Path) -> set[Sent]:
     """The requests that have left and did not end."""
-    if not path.exists() or not path.stat().st_size:
-        return set()
-    with closing(sqlite3.connect(path)) as database:
-        found = database.execute("SELECT row, op, number FROM entries WHERE state = 0 AND kind != 'call'")
-        return {*found.fetchall()}
+    return {(row, op, number) for kind, row, op, number, state in entries(path) if kind != "call" and state == BEGUN}
 
 
 def opened(path: Path, commits: int, resumption: Resumption) -> CutJournal:
