@@ -344,8 +344,8 @@ class _Walk:
     way on which it was made. ``waits`` are the requests that a value waits for, ``control`` those that the place waits
     for, ``sources`` the values that flow into those of regions. ``changed`` are the others, by their address, and kept
     so that it stays theirs. ``lost`` are objects that values may be which are not known: a change of one of these may
-    be theirs. ``taken`` are the ways that lead to the place, which
-    ``is_endless`` says to be in a round that stands for any number of them.
+    be theirs. ``taken`` are the ways that lead to the place. ``is_endless``: it is in a round that stands for any
+    number of them.
     """
 
     facts: WalkFacts

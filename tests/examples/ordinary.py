@@ -48,7 +48,7 @@ def label(s: Any, item: str) -> str:
 
 @lmc.jit
 def chosen_list(s: Any, items: list[str]):
-    """Which list an item gets into depends on an answer."""
+    """An answer decides which list an item gets into."""
     s += lmc.system("Sort.")
     good: list[str] = []
     bad: list[str] = []

@@ -22,7 +22,7 @@ from lmc.cost.ranges import CostRange
 from lmc.ir.errors import InputError
 
 FORMAT = "lmc-cost"
-VERSION = 1
+VERSION = 2
 _DIGITS = 6
 """Digits behind the point of a figure that is expected, such as calls by a probability."""
 
@@ -287,7 +287,7 @@ class CostReport(_Model):
     """
 
     format: Literal["lmc-cost"] = FORMAT
-    version: Literal[1] = VERSION
+    version: Literal[2] = VERSION
     lmc: str
     prices: str | None = None
     programs: tuple[ProgramCost, ...]

@@ -106,8 +106,9 @@ def test_a_figure_without_a_bound_is_null_and_not_left_out() -> None:
         ("{", "not JSON"),
         ("[]", "does not have the format lmc-cost"),
         ('{"format": "lmc-view", "version": 1}', "does not have the format lmc-cost"),
-        ('{"format": "lmc-cost", "version": 2}', "has version 2"),
-        ('{"format": "lmc-cost", "version": 1, "lmc": "1", "programs": 3}', "programs"),
+        ('{"format": "lmc-cost", "version": 1}', "version: Input should be 2"),
+        ('{"format": "lmc-cost", "version": 3}', "has version 3"),
+        ('{"format": "lmc-cost", "version": 2, "lmc": "1", "programs": 3}', "programs"),
         ("[" * 100_000, "not JSON"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What users are told where a hosted model gives no answer: one error with cause, remedy and cost, no second try."""
+"""A hosted model that gives no answer is one error with cause, remedy and cost, and is asked no second time."""
 
 import asyncio
 import gc

@@ -6,6 +6,8 @@ import sqlite3
 import sys
 import time
 from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from threading import Timer
@@ -19,7 +21,7 @@ from lmc.driver.batch.run_journal import replayed_target
 from lmc.driver.commands import journal as journals
 from lmc.driver.errors import UsageError
 from lmc.driver.run.budgets import budgeted, run_budget
-from lmc.ir.engine.protocol import Request, SamplingParams
+from lmc.ir.engine.protocol import Generation, Handle, Request, SamplingParams
 from lmc.ir.errors import BudgetError, EngineError, InputError, JournalError
 from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.usage import Usage
@@ -262,24 +264,38 @@ def test_a_stored_answer_without_text_ends_its_request(budget: Budget | None, tm
         assert (len(simulator.fetched), len(simulator.arrivals)) == (1, 2)
 
 
-def test_an_equal_request_fetches_the_answer_of_one_that_is_cancelled(tmp_path: Path):
-    path = str(tmp_path / "j")
-    request = Request((256, *b"user\nWhat?", 257, 256, *b"assistant\n"), SamplingParams(max_tokens=60), op_id="a")
+QUESTION = Request((256, *b"user\nWhat?", 257, 256, *b"assistant\n"), SamplingParams(max_tokens=60), op_id="a")
+
+
+@contextmanager
+def storing_engine() -> Generator[tuple[Simulator, RemoteEngine]]:
+    """A provider that stores its answers, and an engine that asks it over a connection that idles at first."""
     with hosted(), Simulator() as simulator, FaultProxy(simulator.url, listed([Fault.IDLE]), idle=60.0) as proxy:
         place = answer.on(target(proxy.url, "responses", store=True)).compile().target
         engine = RemoteEngine(place, message_tokenizer())
         try:
-            with begun(tmp_path / "j") as journal:
-                journaled = JournaledEngine(engine, journal)
-                first, second = journaled.submit(request), journaled.submit(request)
-                limit = time.monotonic() + 20.0
-                while not kept_ids(path) and time.monotonic() < limit:
-                    time.sleep(0.02)
-                first.cancel()
-                assert first.future.exception(20.0) is not None
-                assert second.future.result(20.0).text
+            yield simulator, engine
         finally:
             engine.close()
+
+
+def cancel_once_stored(handle: Handle[Generation], path: str) -> None:
+    """Cancel a request once the journal has the id of its answer."""
+    limit = time.monotonic() + 20.0
+    while not kept_ids(path) and time.monotonic() < limit:
+        time.sleep(0.02)
+    handle.cancel()
+    assert handle.future.exception(20.0) is not None
+
+
+def test_an_equal_request_fetches_the_answer_of_one_that_is_cancelled(tmp_path: Path):
+    path = str(tmp_path / "j")
+    with storing_engine() as (simulator, engine):
+        with begun(tmp_path / "j") as journal:
+            journaled = JournaledEngine(engine, journal)
+            first, second = journaled.submit(QUESTION), journaled.submit(QUESTION)
+            cancel_once_stored(first, path)
+            assert second.future.result(20.0).text
         assert (len(simulator.arrivals), len(simulator.fetched)) == (1, 1)
         found = journals.summary(path)
         assert (found.requests.finished, found.requests.repeated) == (1, 0)
@@ -295,7 +311,6 @@ FAILURES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("failure", FAILURES)
 def test_equal_requests_at_the_same_time_have_the_same_end(failure: str, tmp_path: Path):
-    request = Request((256, *b"user\nWhat?", 257, 256, *b"assistant\n"), SamplingParams(max_tokens=60), op_id="a")
     with hosted(), Simulator(latency=0.1, **FAILURES[failure]) as simulator:
         place = answer.on(target(simulator.url, "chat", attempts=1)).compile().target
         account = run_budget(Budget(tokens=1 if failure == "budget" else 10**6), place)
@@ -304,7 +319,7 @@ def test_equal_requests_at_the_same_time_have_the_same_end(failure: str, tmp_pat
             assert account is not None
             with begun(tmp_path / "j") as journal:
                 layers = JournaledEngine(BudgetedEngine(engine, account), journal)
-                found = [layers.submit(request).future for _ in range(3)]
+                found = [layers.submit(QUESTION).future for _ in range(3)]
                 errors = [each.exception(20.0) for each in found]
         finally:
             engine.close()
@@ -336,28 +351,17 @@ def test_an_answer_is_stored_only_where_the_target_says_so(tmp_path: Path):
 def test_what_is_to_fail_is_fetched_where_it_is_stored(is_stored: bool, tmp_path: Path):
     """``--in-flight fail``: what the provider has no more is not asked for again."""
     path = str(tmp_path / "j")
-    request = Request((256, *b"user\nWhat?", 257, 256, *b"assistant\n"), SamplingParams(max_tokens=60), op_id="a")
-    with hosted(), Simulator() as simulator, FaultProxy(simulator.url, listed([Fault.IDLE]), idle=60.0) as proxy:
-        place = answer.on(target(proxy.url, "responses", store=True)).compile().target
-        engine = RemoteEngine(place, message_tokenizer())
-        try:
-            with begun(tmp_path / "j") as journal:
-                handle = JournaledEngine(engine, journal).submit(request)
-                limit = time.monotonic() + 20.0
-                while not kept_ids(path) and time.monotonic() < limit:
-                    time.sleep(0.02)
-                handle.cancel()
-                assert handle.future.exception(20.0) is not None
-            if not is_stored:
-                simulator.stored.clear()
-            with RunJournal.open(path) as journal:
-                journal.resume(Resumption(in_flight="fail"))
-                handle = JournaledEngine(engine, journal).submit(request)
-                error = handle.future.exception(20.0)
-                assert (error is None) == is_stored
-                assert is_stored or "was in flight when the run ended" in str(error)
-        finally:
-            engine.close()
+    with storing_engine() as (simulator, engine):
+        with begun(tmp_path / "j") as journal:
+            cancel_once_stored(JournaledEngine(engine, journal).submit(QUESTION), path)
+        if not is_stored:
+            simulator.stored.clear()
+        with RunJournal.open(path) as journal:
+            journal.resume(Resumption(in_flight="fail"))
+            handle = JournaledEngine(engine, journal).submit(QUESTION)
+            error = handle.future.exception(20.0)
+            assert (error is None) == is_stored
+            assert is_stored or "was in flight when the run ended" in str(error)
         assert len(simulator.arrivals) == 1
 
 
