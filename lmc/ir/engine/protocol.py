@@ -352,8 +352,9 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-Leaving = Callable[[Callable[[Exception | None], object]], object]
-"""Called before a request leaves, with a function that is called once it may leave, or with the error it ends with."""
+Leaving = Callable[[int, Callable[[Exception | None], object]], object]
+"""Called before an attempt of a request leaves, with the place of its target (0; those of fallbacks from 1 on) and a
+function that is called once it may leave, or with the error it ends with."""
 
 
 @runtime_checkable

@@ -113,10 +113,10 @@ class _KeptAnswer:
         self.id = stored
         self.tell(stored)
 
-    def leaves(self, leaving: Leaving, then: Callable[[Exception | None], object]) -> None:
+    def leaves(self, leaving: Leaving, place: int, then: Callable[[Exception | None], object]) -> None:
         """Announce another attempt."""
         self.id = None
-        leaving(then)
+        leaving(place, then)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -174,7 +174,7 @@ class _Budgeted(LayerHandle[T]):
             self._send(None)
         else:
             try:
-                self.leaving(self._send)
+                self.leaving(0, self._send)
             except BaseException as raised:
                 self._send(raised)
 

@@ -127,7 +127,7 @@ class Stored(NamedTuple):
 class Sent(NamedTuple):
     """A request that has left. An attempt has at most ``bound`` tokens of the prompt, and ``most`` of the output.
 
-    ``attempts``: the most at the target and at each of its fallbacks, as a JSON list.
+    ``attempts``: those that have left to the target and to each of its fallbacks, as a JSON list; never fewer.
     """
 
     kind: str
@@ -289,6 +289,10 @@ class JournalFile:
         about = (kind, row, op, number, digest, request, bound, most, attempts)
         self._written.append((self._last, *about, BEGUN, None, *_NO_TOKENS))
         return self._last
+
+    def leaves_again(self, entry: int, attempts: str) -> None:
+        """Write the attempts of a request that is in flight: another one leaves."""
+        self._change("UPDATE entries SET attempts = ? WHERE id = ?", (attempts, entry))
 
     def supersede(self, entry: int) -> None:
         """Write that a request or call leaves once more, as a new entry: what the old one cost is kept."""

@@ -98,7 +98,7 @@ class Begun:
     ``id`` is the entry of its intent; None: there is none yet, as it has not left. ``before`` is the entry that an
     earlier session, or a request that was cancelled, has left. ``stored`` is the id of its answer at the provider, if
     one of these got it: it is fetched, and what the fetch answers ends ``before``. ``may_be_asked``: it may leave again
-    where the provider has that no more.
+    where the provider has that no more. ``left`` are the attempts that have left, by the place of their target.
     """
 
     key: Key
@@ -109,6 +109,7 @@ class Begun:
     id: int | None = None
     stored: str | None = None
     may_be_asked: bool = True
+    left: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -285,12 +286,12 @@ class RunJournal:
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         self._put(_Step(partial(self._ask, asked, text, digest, then, at_sending), then))
 
-    def begin(self, begun: Begun, then: Callable[[Exception | None], object]) -> None:
-        """Write the intent of a request that leaves now; ``then`` is called once it is on disk, or with the error."""
-        if begun.id is not None:  # another attempt
-            then(None)
-        else:
-            self._put(_Step(partial(self._begin_now, begun, then), then))
+    def begin(self, begun: Begun, place: int, then: Callable[[Exception | None], object]) -> None:
+        """Write the intent of an attempt that leaves now; ``then`` is called once it is on disk, or with the error.
+
+        ``place`` is that of its target: 0, or that of a fallback from 1 on.
+        """
+        self._put(_Step(partial(self._begin_now, begun, place, then), then))
 
     def tell(
         self, begun: Begun, outcome: Outcome | None, then: Callable[[Exception | None], object] = lambda _: None
@@ -417,9 +418,13 @@ class RunJournal:
                 self._write_intent(found)
         self._after.append((then, found))
 
-    def _begin_now(self, begun: Begun, then: Callable[[None], object]) -> None:
+    def _begin_now(self, begun: Begun, place: int, then: Callable[[None], object]) -> None:
+        before = begun.left or (0,) * len(begun.asked.attempts)
+        begun.left = tuple(count + (at == place) for at, count in enumerate(before))
         if begun.id is None:
             self._write_intent(begun)
+        else:  # another attempt
+            self._file.leaves_again(begun.id, _ENCODER.encode(begun.left))
         self._after.append((then, None))
 
     def _keep(self, begun: Begun, entry: int, stored: str) -> None:
@@ -439,7 +444,7 @@ class RunJournal:
             request=begun.text,
             bound=asked.bound,
             most=asked.most,
-            attempts=_ENCODER.encode(asked.attempts),
+            attempts=_ENCODER.encode(begun.left or asked.attempts),
         )
 
     def _found(self, begun: Begun) -> Recorded | Begun:
@@ -489,7 +494,7 @@ class RunJournal:
             self._after.extend((other, answer) for other in waiting)
         elif waiting:  # the next one sends it
             before = begun.before if begun.id is None else begun.id
-            again = replace(begun, before=before, id=None)
+            again = replace(begun, before=before, id=None, left=())
             if not again.at_sending:
                 self._write_intent(again)
             self._pending[begun.key] = waiting[1:]

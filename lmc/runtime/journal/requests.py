@@ -31,8 +31,8 @@ _MOST_COUNT = 1 << 53
 class SentRequest(NamedTuple):
     """A request that an earlier session of a run has sent.
 
-    ``bound`` is that of an attempt, ``attempts`` the most at each target that the session could ask. ``result``: None
-    where there is none; ``stored`` is the id of the answer then, if its provider keeps it.
+    ``bound`` is that of an attempt, ``attempts`` those that have left to each target, or more. ``result``: None where
+    there is none; ``stored`` is the id of the answer then, if its provider keeps it.
     """
 
     bound: TokenBound

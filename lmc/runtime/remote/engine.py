@@ -368,7 +368,7 @@ class RemoteEngine:
                     reply = await self._fetched(asked)
                     if reply is None:
                         tries.begin(charge)
-                        await _announced(leaving)
+                        await self._announced(leaving)
                         has_left = True
                         on_text = reader.text if self._streams(asked, on_delta) else None
                         reply = await self._within(asked.timeout, self._api().generate(asked, on_text))
@@ -410,7 +410,7 @@ class RemoteEngine:
             waits = deadline.stopped()
             async with limits.under_way(planned, most, request.place, self._stop_where_refused, waits) as charge:
                 tries.begin(charge)
-                await _announced(leaving)
+                await self._announced(leaving)
                 found = await self._api().score(request, self._settings.timeout)
                 tries.begin(None)
                 return found
@@ -418,6 +418,26 @@ class RemoteEngine:
         work = attempts(once, self._settings.attempts, self._opened().hold, tries)
         found = await self._in_time(work, deadline, tries)
         return replace(found, failed=tries.ended())
+
+    async def _announced(self, leaving: Leaving | None) -> None:
+        """Wait until an attempt may leave. Raises the error that it ends with instead."""
+        if leaving is None:
+            return
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[Exception | None] = loop.create_future()
+
+        def settle(error: Exception | None) -> None:
+            if not found.done():
+                found.set_result(error)
+
+        def answered(error: Exception | None) -> None:
+            with suppress(RuntimeError):  # the engine was closed meanwhile
+                loop.call_soon_threadsafe(settle, error)
+
+        leaving(self._place, answered)
+        error = await found
+        if error is not None:
+            raise error
 
     def _stop_where_refused(self) -> None:
         """Raise the error that all requests would have: while others still come, none of them is sent."""
@@ -543,27 +563,6 @@ async def _ended(handle: Handle[T]) -> T:
         except asyncio.CancelledError:
             handle.cancel()
     return done.result()
-
-
-async def _announced(leaving: Leaving | None) -> None:
-    """Wait until a request may leave. Raises the error that it ends with instead."""
-    if leaving is None:
-        return
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[Exception | None] = loop.create_future()
-
-    def settle(error: Exception | None) -> None:
-        if not found.done():
-            found.set_result(error)
-
-    def answered(error: Exception | None) -> None:
-        with suppress(RuntimeError):  # the engine was closed meanwhile
-            loop.call_soon_threadsafe(settle, error)
-
-    leaving(answered)
-    error = await found
-    if error is not None:
-        raise error
 
 
 class _Deadline:

@@ -1,11 +1,13 @@
 """Budgets of runs on simulated providers: what they bill never exceeds one, whatever happens on the way."""
 
+import asyncio
 import contextlib
 import itertools
 import json
 import os
 import sqlite3
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,13 @@ import lmc
 from lmc.cost.budget import Amount, Budget
 from lmc.cost.prices import Price, PriceBook
 from lmc.driver.commands import journal as journals
+from lmc.driver.errors import UsageError
 from lmc.driver.targets.hosted import hosted_target
 from lmc.ir.errors import BudgetError, InputError, JournalError
 from lmc.ir.usage import Usage
 from lmc.runtime.executor import Limits
 from tests.runtime.journal.journals import break_off
-from tests.runtime.remote.faults import FaultProxy, seeded
+from tests.runtime.remote.faults import Fault, FaultProxy, seeded
 from tests.runtime.remote.hosted_runs import PROGRAM, SPECS, answer, discussion, hosted, target
 from tests.runtime.remote.simulator import Simulator
 
@@ -167,20 +170,66 @@ def test_all_that_earlier_sessions_spent_counts(
         assert sum(isinstance(each.error, BudgetError) for each in found) > 0
 
 
-def test_requests_in_flight_have_the_attempts_of_the_session_that_sent_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def cancelled(program: Any, path: str, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Cancel a run in the middle, as Ctrl-C does, after so many requests have left."""
+    del monkeypatch
+
+    def left() -> int:
+        with contextlib.suppress(UsageError):  # nothing has begun
+            found = journals.summary(path)
+            return found.requests.finished + len(found.in_flight)
+        return 0
+
+    async def main() -> None:
+        work = asyncio.ensure_future(program.on(journal=path).abatch(ROWS))
+        while left() < after:
+            await asyncio.sleep(0.01)
+        work.cancel()
+        await asyncio.wait([work])
+        assert work.cancelled()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("ended", [broken_off, cancelled])
+@pytest.mark.parametrize("fallback", [None, FALLBACK])
+def test_requests_in_flight_count_with_the_attempts_that_left(
+    ended: Callable[[Any, str, pytest.MonkeyPatch, int], None],
+    fallback: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    """Not with all that they might have had: a budget would be used up by what was never sent."""
     path = str(tmp_path / "j")
-    with hosted(), Simulator() as simulator:
-        program = discussion.on(target(simulator.url, "chat", attempts=3), journal=path)
-        broken_off(program, path, monkeypatch, 30)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-none")
+    with hosted(), Simulator(latency=0.1) as simulator:
+        more = {} if fallback is None else {"fallback": fallback}
+        program = discussion.on(target(simulator.url, "chat", attempts=3, **more), journal=path)
+        ended(program, path, monkeypatch, 30)
         before = journals.summary(path)
-        worst = before.requests.finished + 3 * len(before.in_flight)
+        assert before.in_flight
+        worst = before.requests.finished + len(before.in_flight)
         for attempts in (1, 7):
-            again = program.on(target(simulator.url, "chat", attempts=attempts), resume=True)
+            again = program.on(target(simulator.url, "chat", attempts=attempts, **more), resume=True)
             [*found] = again.on(budget=Budget(calls=worst)).batch(ROWS)
             assert f"{worst} calls are spent" in str(next(each.error for each in found if each.error))
-        assert len(simulator.arrivals) <= before.requests.finished + len(before.in_flight)
+        assert len(simulator.arrivals) <= worst
+
+
+@pytest.mark.parametrize("after", [10, 45, 80])
+def test_attempts_of_a_session_that_broke_off_are_in_the_budget(
+    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Answers that broke off are billed, and asked for again: all of these attempts count where a run goes on."""
+    path = str(tmp_path / "j")
+    plan = seeded(7, rate=0.7, faults=[Fault.CUT, Fault.RESET_WITHIN_ANSWER, Fault.SERVER_ERROR], most=2)
+    with hosted(), Simulator() as simulator, FaultProxy(simulator.url, plan) as proxy:
+        program = discussion.on(target(proxy.url, "chat", attempts=3), journal=path)
+        broken_off(program, path, monkeypatch, after)
+        budget = Budget(calls=billed(simulator).calls + 20)
+        program.on(resume=True, budget=budget).batch(ROWS)
+        assert billed(simulator).fits(budget)
+        assert not any(each.error for each in program.on(resume=True).batch(ROWS))
 
 
 def test_a_refusal_leaves_what_is_in_flight_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

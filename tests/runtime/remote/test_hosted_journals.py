@@ -149,7 +149,7 @@ def test_a_stored_answer_is_fetched_later_where_a_session_could_not(
     """Neither a fetch that fails nor a budget that has no room for it makes the request one that is asked again."""
     path = str(tmp_path / "j")
     monkeypatch.setattr(openai_responses, "_LOOK_SECONDS", 0.001)
-    plan = listed([Fault.IDLE])
+    plan = listed([Fault.SERVER_ERROR, Fault.IDLE])  # the first attempt counts at its worst case
     with hosted(), Simulator(drawn) as simulator, FaultProxy(simulator.url, plan, idle=60.0) as proxy:
         program = answer.on(target(proxy.url, "responses", store=True, attempts=2))
         broken_off(program, path)
