@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -140,3 +141,60 @@ def test_files_of_hints_are_named_from_the_root_of_the_repository(
     path = "service/src/judge.py" if is_repository else "src/judge.py"
     assert {each["uri"] for each in places} == {path}
     assert {each["uriBaseId"] for each in places} <= run["originalUriBaseIds"].keys()
+
+
+@pytest.mark.parametrize(
+    ("number", "folder", "shown", "uri"),
+    [
+        (1, "service/helpers", "helpers/helping1.py", "service/helpers/helping1.py"),
+        (2, "common", "../common/helping2.py", "common/helping2.py"),
+        (3, "service/.venv/lib/python3/site-packages/kit", "kit/helping3.py", "service/src/judge.py"),
+        (4, "../elsewhere", "helping4.py", "service/src/judge.py"),
+    ],
+)
+def test_files_of_helpers_are_named_where_they_are(
+    tmp_path: Path, lmc: Lmc, monkeypatch: pytest.MonkeyPatch, number: int, folder: str, shown: str, uri: str
+) -> None:
+    project = _project(tmp_path / "repository")
+    helpers = tmp_path / "repository" / folder
+    helpers.mkdir(parents=True)
+    body = _PROGRAM.replace("def judge", f"def grade{number}")
+    (helpers / f"helping{number}.py").write_text(body)
+    (project / "src" / "judge.py").write_text(
+        f"import sys\n\nsys.path.insert(0, {str(helpers)!r})\n\nimport lmc\nfrom helping{number} import grade{number}\n"
+        f"\n\n@lmc.jit\ndef judge(s, essay: str):\n    return grade{number}(s, essay)\n"
+    )
+    monkeypatch.chdir(project)
+    said = lmc("cost", "--format", "sarif", "-o", "hints.sarif", "--format", "json", "-o", "cost.json")
+    (program,) = json.loads((project / "cost.json").read_text())["programs"]
+    assert {each["place"]["file"] for each in program["calls"]} == {shown}, said.err
+    (run,) = json.loads((project / "hints.sarif").read_text())["runs"]
+    (result,) = run["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == uri
+    assert (place["region"]["startLine"] > 1) == uri.endswith(Path(shown).name)
+    assert (f"at {shown}:" in result["message"]["text"]) != uri.endswith(Path(shown).name)
+
+
+def test_a_program_elsewhere_in_the_repository_has_its_own_name(
+    tmp_path: Path, lmc: Lmc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = _project(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "judge.py").write_text(_PROGRAM)
+    monkeypatch.chdir(project)
+    said = lmc("cost", "../a/judge.py", "../b/judge.py", "essay=x", "--model", "openai:gpt-4.1", "--format", "json")
+    programs = [each["program"] for each in json.loads(said.out)["programs"]]
+    assert programs == ["../a/judge.py:judge", "../b/judge.py:judge"]
+
+
+def test_names_of_programs_are_printable(tmp_path: Path, lmc: Lmc, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = _project(tmp_path)
+    monkeypatch.chdir(project)
+    name = os.fsdecode(b"a\x1b[31m\xff\n.py")
+    Path(name).write_text(_PROGRAM)
+    given = ("cost", f"./{name}", "essay=x", "--model", "openai:gpt-4.1")
+    said = lmc(*given, "--update-baseline", "-o", "cost.txt")
+    assert Path("cost.txt").read_text(encoding="utf-8").startswith("a\\u{1b}[31m\\u{dcff}\\u{a}.py:judge on"), said.err
+    assert "vs base: your change ±0 %" in lmc(*given, "--baseline", "lmc-cost.json").out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -34,6 +33,7 @@ from lmc.driver.commands.cost_checks import (
     updated_baseline,
 )
 from lmc.driver.commands.local_seconds import MOST_ROWS, LocalPrediction, predict_local
+from lmc.driver.commands.shown_files import shown_file
 from lmc.driver.compile.compile import Variants, collection_paused
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.errors import UsageError
@@ -41,7 +41,7 @@ from lmc.driver.options import Options
 from lmc.driver.programs import load_program, program_file
 from lmc.driver.runner import Runner
 from lmc.driver.targets.calibrations import Calibration, calibration_of
-from lmc.driver.targets.defaults import cost_entries, price_book, project_folder
+from lmc.driver.targets.defaults import cost_entries, price_book
 from lmc.driver.targets.hosted import is_unprobed, model_file
 from lmc.driver.targets.probes import known_probe
 from lmc.driver.targets.service import service
@@ -318,7 +318,7 @@ class _ProgramRows:
     ) -> Iterator[ProgramCost]:
         """Yield the cost for each model."""
         digest = inputs_digest(self.rows)
-        file = None if self.entry.data in (None, "-") else _shown_file(str(self.entry.data))
+        file = None if self.entry.data in (None, "-") else shown_file(str(self.entry.data))
         used = RowsUsed(file=file, digest=digest, count=len(self.rows))
         for model in models:
             given = self.given if model is None else {**self.given, "target": model}
@@ -341,8 +341,8 @@ class _ProgramRows:
         options, price, target = estimation.options, estimation.price, estimation.target
         profile = options.pipeline.profile
         return ProgramCost(
-            program=f"{_shown_file(program_file(self.entry.program))}:{self.function.name}",
-            model=target.spec,
+            program=f"{shown_file(program_file(self.entry.program))}:{self.function.name}",
+            model=visible(target.spec),
             rows=rows,
             level=options.level,
             disabled_passes=tuple(sorted(set(options.pipeline.disabled_passes))),
@@ -351,10 +351,10 @@ class _ProgramRows:
             unpriced=None if is_rated else estimation.unpriced,
             local=local,
             tokens="exact" if target.capabilities.contexts == "tokens" else "estimated",
-            calls=calls_of(found, _shown_file),
+            calls=calls_of(found, shown_file),
             total=total,
             critical_path=chain,
-            breaks=breaks_of(found, _shown_file),
+            breaks=breaks_of(found, shown_file),
             failed=failed_of(found),
             failed_rows=len(found.failed),
             savings=tuple(estimation.savings(found)),
@@ -362,7 +362,7 @@ class _ProgramRows:
                 CostHint(
                     code=hint.code,
                     message=one_line(hint.message, _MESSAGE),
-                    place=place_of(hint.location, _shown_file),
+                    place=place_of(hint.location, shown_file),
                     op=visible(hint.op_id),
                 )
                 for hint in found.hints
@@ -624,12 +624,6 @@ def _server_of(target: Target) -> str | None:
         return None
     probe = known_probe(target.path)
     return target.remote.server or (None if probe is None else probe.probe.model.owner)
-
-
-def _shown_file(file: str) -> str:
-    """Return a file by its path from the project's folder, else by its name: the same on every machine."""
-    path, folder = Path(os.path.abspath(file)), project_folder()  # noqa: PTH100 - a link keeps its own name
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
 
 
 def _entry(file: Path, number: int, table: Mapping[str, Any]) -> CostEntry:

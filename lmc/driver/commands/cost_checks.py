@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lmc.driver.commands.shown_files import folder_in_repository, is_in_project
 from lmc.driver.errors import UsageError
 from lmc.driver.targets.defaults import budget_table, project_folder
 from lmc.ir.errors import InputError
@@ -26,13 +27,15 @@ BASELINE_FILE = "lmc-cost.json"
 class CheckedReport:
     """A report, beside the baseline where one is given, and its limits.
 
-    ``folder`` is the path of the project in its repository; empty: it is the root.
+    ``folder`` is the path of the project in its repository; empty: it is the root. ``outside`` are files of hints that
+    are not in there.
     """
 
     report: CostReport
     compared: ComparedReport | None
     limits: tuple[CheckedLimit, ...]
     folder: str = ""
+    outside: frozenset[str] = frozenset()
 
     @property
     def failed_limits(self) -> list[str]:
@@ -45,7 +48,7 @@ FORMATS: Mapping[str, Callable[[CheckedReport], str]] = {
     "json": lambda checked: to_json(checked.report),
     "markdown": lambda checked: markdown(checked.report, checked.compared, checked.limits),
     "junit": lambda checked: junit(checked.limits),
-    "sarif": lambda checked: sarif(checked.report, checked.folder),
+    "sarif": lambda checked: sarif(checked.report, checked.folder, checked.outside),
 }
 """The formats of a report by name."""
 
@@ -88,15 +91,9 @@ def checked(
     if not compares:
         total = replace(total, max_increase_percent=None)
         own = {key: replace(limits, max_increase_percent=None) for key, limits in own.items()}
-    return CheckedReport(report, compared, check_limits(report, compared, total, own), _folder_in_repository())
-
-
-def _folder_in_repository() -> str:
-    """Return the path of the project from the root of its git repository; empty where there is none."""
-    project = project_folder()
-    root = next((each for each in (project, *project.parents) if (each / ".git").exists()), project)
-    path = project.relative_to(root).as_posix()
-    return "" if path == "." else path
+    files = {hint.place.file for program in report.programs for hint in program.hints if hint.place is not None}
+    outside = frozenset(each for each in files if not is_in_project(each))
+    return CheckedReport(report, compared, check_limits(report, compared, total, own), folder_in_repository(), outside)
 
 
 def updated_baseline(report: CostReport, path: str, *, is_complete: bool) -> str:

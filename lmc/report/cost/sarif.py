@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
+import posixpath
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import quote
 
 from lmc.cost.hints import CODES
-from lmc.report.cost.model import CostHint, CostReport, ProgramCost
+from lmc.report.cost.model import CostHint, CostPlace, CostReport, ProgramCost
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "%SRCROOT%"
 """The root of the repository: files are named relative to it."""
 
 
-def sarif(report: CostReport, folder: str = "") -> str:
+def sarif(report: CostReport, folder: str = "", outside: Collection[str] = ()) -> str:
     """Return the hints of all programs as a SARIF log.
 
     Files are relative to the root of the repository; ``folder`` is the path there of the folder that the report's
-    files are relative to, such as ``services/judge``.
+    files are relative to, such as ``services/judge``. A hint without a line there, or in a file of ``outside``, is at
+    the beginning of its program: GitHub refuses a log in which a result has no place.
     """
     rules = sorted(CODES)
-    results = [_result(program, hint, rules, folder) for program in report.programs for hint in program.hints]
+    results = [_result(program, hint, rules, folder, outside) for program in report.programs for hint in program.hints]
     driver = {
         "name": "lmc cost",
         "semanticVersion": report.lmc,
@@ -48,22 +51,26 @@ def _rule(code: str) -> dict[str, Any]:
     }
 
 
-def _result(program: ProgramCost, hint: CostHint, rules: list[str], folder: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _result(
+    program: ProgramCost, hint: CostHint, rules: list[str], folder: str, outside: Collection[str]
+) -> dict[str, Any]:
+    place, where = hint.place, f"{program.program} on {program.model}"
+    if place is None or place.file in outside:
+        where += "" if place is None else f", at {place}"
+        place = CostPlace(file=program.program.rpartition(":")[0], line=1)
+    artifact = {"uri": quote(posixpath.normpath(posixpath.join(folder, place.file))), "uriBaseId": _ROOT}
+    return {
         "ruleId": hint.code,
         "ruleIndex": rules.index(hint.code),
         "level": "warning",
         # Braces and links have a meaning in messages of SARIF.
-        "message": {"text": _plain(f"{hint.message} ({program.program} on {program.model})")},
+        "message": {"text": _plain(f"{hint.message} ({where})")},
         # Not the line: a result stays the same one when lines are added above it.
         "partialFingerprints": {"lmcCostHint/v1": f"{hint.code}:{program.program}:{program.model}:{hint.op or ''}"},
+        "locations": [
+            {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": max(1, place.line)}}}
+        ],
     }
-    if hint.place is not None:
-        path = f"{folder}/{hint.place.file}" if folder else hint.place.file
-        artifact = {"uri": quote(path), "uriBaseId": _ROOT}
-        region = {"startLine": max(1, hint.place.line)}
-        found["locations"] = [{"physicalLocation": {"artifactLocation": artifact, "region": region}}]
-    return found
 
 
 def _plain(text: str) -> str:
