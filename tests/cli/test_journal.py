@@ -527,7 +527,34 @@ def test_a_saved_plan_is_recorded_resumed_and_replayed(lmc: Lmc, rows: str, sent
     assert (len(sent), len(lines("saves"))) == (count, 5)
 
 
-def test_rows_of_a_pipe_are_not_resumed_by_their_numbers(
+def test_a_run_over_a_pipe_is_resumed_by_its_requests(
+    lmc: Lmc, rows: str, monkeypatch: pytest.MonkeyPatch, sent: list[str]
+):
+    """Not by the numbers of its rows, which may be others: those that differ ask anew."""
+    command = ["run", "journaled.py:grade", "--input", "-", "--journal", "j", "-o", "out.jsonl"]
+
+    def run(texts: list[str], *more: str) -> Any:
+        Path("piped").write_text("".join(texts))
+        with Path("piped").open() as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            return lmc(*command, *more)
+
+    given = Path(rows).read_text().splitlines(keepends=True)
+    assert run(given).code == 0
+    whole, count = lines("out.jsonl"), len(sent)
+    _unfinish("j", 2)
+    Path("out.jsonl").write_text("".join(Path("out.jsonl").read_text().splitlines(keepends=True)[:2]))
+    assert run(given, "--resume").code == 0
+    assert (lines("out.jsonl"), len(sent), len(lines("saves"))) == (whole, count, 5)
+    _unfinish("j", 1)
+    Path("swapped.jsonl").write_text("".join([given[1], given[0], *given[2:]]))
+    said = run([given[1], given[0], *given[2:]], "--resume", "--retry-writes", "save")
+    assert said.code == 0, said.err
+    assert lmc("run", "journaled.py:grade", "--input", "swapped.jsonl", "-o", "plain.jsonl").code == 0
+    assert lines("out.jsonl") == lines("plain.jsonl") != whole
+
+
+def test_a_finished_run_over_a_pipe_is_not_resumed(
     lmc: Lmc, rows: str, monkeypatch: pytest.MonkeyPatch, sent: list[str]
 ):
     command = ["run", "journaled.py:grade", "--input", "-", "--journal", "j", "-o", "out.jsonl"]

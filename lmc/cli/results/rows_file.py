@@ -93,7 +93,8 @@ class RowsFile:
         """Begin a run that continues the file; return the numbers of the rows that it holds.
 
         A file that is not there or is empty is begun. The file of another run is replaced as by ``start`` if the run
-        ``replaces`` it: its journal has it go on, and no row of it has succeeded yet. Raises ``UsageError`` where
+        ``replaces`` it: its journal has it go on, and no row of it has succeeded yet. So is that of a run over a pipe,
+        whose rows can't be compared: all of them run again, answered by the journal. Raises ``UsageError`` where
         another run writes the file, where its run has no record or had another program, model, option or input, and
         where a line is no output row.
         """
@@ -103,13 +104,13 @@ class RowsFile:
         if not self._holds_rows():
             self._unlock()
             return set()
-        if record.rows is None:
+        if record.rows is None and not replaces:
             raise driver.UsageError(
                 f"--resume can't compare the rows of {record.rows_name} with those of the earlier run",
                 remedy="save the rows to a file, and name it with --input",
             )
         difference = None if before is None else record.difference(before)
-        if replaces and (before is None or difference is not None):
+        if replaces and (record.rows is None or before is None or difference is not None):
             self._unlock()
             return set()
         if before is None:

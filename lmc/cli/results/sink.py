@@ -102,10 +102,11 @@ class Sink:
         """Start the run of the journal; with a ``resumption``, resume it.
 
         The file of rows then gets those that only the journal has. Rows that failed and are not in the file run again.
+        All rows of a pipe do, as they may be others: their requests tell.
         """
         journal, file = self.journal, self.rows_file
         assert journal is not None
-        if resumption is not None and file is not None and record.rows is None and not journal.is_fresh:
+        if resumption is not None and file is not None and record.rows is None and journal.is_finished:
             raise driver.UsageError(
                 f"--resume can't compare the rows of {record.rows_name} with those of the earlier run",
                 remedy="save the rows to a file, and name it with --input",
@@ -114,7 +115,7 @@ class Sink:
         recorded: set[int] = set()
 
         def take(rows: Iterable[tuple[int, bool, str | None]]) -> set[int] | None:
-            if file is None:
+            if file is None or record.rows is None:
                 return None
             for number, failed, line in rows:
                 recorded.add(number)
