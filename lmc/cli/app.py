@@ -24,7 +24,7 @@ from lmc.cli.commands.simulate import simulate_command
 from lmc.cli.commands.targets import targets_command
 from lmc.cli.commands.view import view_command
 from lmc.cli.commands.viz import viz_command
-from lmc.cli.output import forget, print_error, set_encoding, write_out
+from lmc.cli.output import forget, print_error, write_out
 
 FAILURE = 1
 USAGE = 2
@@ -74,7 +74,6 @@ def main() -> None:
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     if not sys.stdout:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
-    set_encoding(sys.stdout)
     try:
         app(prog_name="lmc")  # as completion scripts call it, whatever the process is
     except driver.LmcError as error:

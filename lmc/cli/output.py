@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import stat
 import sys
 from contextlib import AbstractContextManager, redirect_stdout, suppress
-from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -88,15 +86,6 @@ def write_out(text: str, file: IO[str] | None = None) -> None:
         ) from error
 
 
-def set_encoding(out: IO[str]) -> None:
-    """Write UTF-8 to a file or a pipe in every locale: the same bytes. A terminal gets what it can show."""
-    if isinstance(out, TextIOWrapper) and codecs.lookup(out.encoding).name != "utf-8":
-        if out.isatty():
-            out.reconfigure(errors="backslashreplace")
-        else:
-            out.reconfigure(encoding="utf-8")
-
-
 def write_whole(file: int, data: bytes) -> None:
     """Write all of ``data`` to a descriptor. Raises ``OSError`` where there is room for a part of it only."""
     rest = memoryview(data)
@@ -147,7 +136,7 @@ def write_artifact(text: str, path: str | None) -> None:
         write_out(text)
         return
     try:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise cannot_write(path, error) from error
 

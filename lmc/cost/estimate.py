@@ -12,7 +12,7 @@ from lmc.cost.caching import SharedPrefixes
 from lmc.cost.hints import FoundHint, HintFinder
 from lmc.cost.prices import MONEY, Price, Unpriced
 from lmc.cost.ranges import CostRange
-from lmc.cost.walk import Basis, BreakReached, EstimatedRequest, RowRequests
+from lmc.cost.requests import Basis, BreakReached, EstimatedRequest, RowRequests
 from lmc.ir.errors import Location
 from lmc.ir.module import Module
 from lmc.ir.usage import Usage

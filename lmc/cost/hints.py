@@ -13,9 +13,10 @@ from decimal import Decimal
 from lmc.cost.caching import CacheRule
 from lmc.cost.prices import MONEY, Price, Unpriced
 from lmc.cost.ranges import CostRange
+from lmc.cost.requests import EstimatedRequest, RowRequests
 from lmc.cost.row_values import RowInputs, differing_values
 from lmc.cost.texts import CountingTokenizer
-from lmc.cost.walk import EstimatedRequest, RowRequests, WalkFacts
+from lmc.cost.walk import WalkFacts
 from lmc.ir.core import Block, Op, Value, walk
 from lmc.ir.dialects.cache_hints import FreeOp, KeepOp
 from lmc.ir.dialects.core_ops import BeginOp, ContextOp, EndOp, ExtendOp, PrefillOp, SamplingOp, SelectOp

@@ -67,6 +67,18 @@ class CostRange(Generic[N]):
         return CostRange(least, max(least, expected if most is None else min(expected, most)), most)
 
 
+def least_of(bounds: Iterable[int | None]) -> int | None:
+    """Return the least of some bounds; None: there is none."""
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def largest_of(bounds: Iterable[int | None]) -> int | None:
+    """Return the largest of some bounds; None: one of the figures has none."""
+    found = list(bounds)
+    known = [bound for bound in found if bound is not None]
+    return max(known) if len(known) == len(found) else None
+
+
 def total(ranges: Iterable[CostRange[N]], zero: N) -> CostRange[N]:
     """Return the sum of ranges; ``zero`` is that of none."""
     return sum(ranges, CostRange.exactly(zero))

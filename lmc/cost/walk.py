@@ -8,18 +8,17 @@ them. Where an unknown value decides, both ways are walked.
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
+from lmc.cost.builtins import NEW, WalkedBuiltins, WayEnded
 from lmc.cost.caching import Ways
-from lmc.cost.ranges import CostRange, total
+from lmc.cost.ranges import CostRange, largest_of, least_of, total
+from lmc.cost.requests import Basis, BreakReached, ComputedPrefix, EstimatedRequest, RowRequests
 from lmc.cost.sending import sent_output, sent_prompt
 from lmc.cost.texts import (
-    LONGEST_TOKEN,
-    MARK,
     TOKEN_BYTES,
     CountingTokenizer,
     MessageCounting,
@@ -27,10 +26,10 @@ from lmc.cost.texts import (
     TextSize,
     known,
 )
+from lmc.cost.values import UNKNOWN, UnknownValue, WalkedValues, holds_unknown
 from lmc.ir.core import Block, Constraint, Op, Value
 from lmc.ir.core import walk as walk_ops
 from lmc.ir.dialects.core_ops import (
-    AssumeOp,
     BreakOp,
     GenOp,
     HostCallOp,
@@ -46,7 +45,7 @@ from lmc.ir.dialects.region_ops import CondOp, LoopOp, MapOp, RaceOp, TryOp
 from lmc.ir.dialects.regions import LEAVING, RegionOp
 from lmc.ir.engine.capabilities import OWN, Capabilities
 from lmc.ir.engine.protocol import EngineInfo, Generation, Score
-from lmc.ir.errors import InputError, LmcError, Location
+from lmc.ir.errors import InputError, LmcError
 from lmc.ir.ids import count_holes, matching
 from lmc.ir.module import Module
 from lmc.ir.profile import OpProfile, Profile
@@ -56,10 +55,8 @@ from lmc.ir.semantics.constraint_runtime import Constraints
 from lmc.ir.semantics.context import Context
 from lmc.ir.semantics.interpreter import bind_parameters
 from lmc.ir.semantics.requirements import written_tokens
-from lmc.ir.types import BOOL, CTX, FLOAT, INT, SCALAR_TYPES, TEXT, Type
+from lmc.ir.types import TEXT
 
-Basis = Literal["recorded", "profile", "plan", "guess"]
-"""The source of the expected length of an output: its record, a profile, the plan's own hint, or its limit alone."""
 MOST_ROUNDS = 64
 """Rounds of a loop that are walked one by one where it is not known how many there are."""
 _MOST_INNER_ROUNDS, _FEWEST_ROUNDS = 512, 2
@@ -68,155 +65,8 @@ _MOST_KNOWN_ROUNDS, _MOST_IDLE_ROUNDS = 10_000, 1_000_000
 """Rounds after which a loop is taken to have no end: one with requests, and one without."""
 _LONG = 64
 """Outputs that may be longer are taken to be half as long, where only the limit is known."""
-_TURN_SLACK = 64
-"""Tokens by which turns that are closed on one way and open on another may differ."""
-_STRUCTURAL = frozenset(
-    {
-        *("list", "list_from", "tuple", "tuple_from", "dict", "zip", "enumerate", "reversed", "interleaved", "range"),
-        *("str.join", "list.with", "list.without", "list.popped", "list.replaced", "text", "getitem", "slice"),
-        *("starred_from", "unpack2", "unpack3", "unpack4", "unpack_starred"),
-    }
-)
-"""Builtins that move values without looking at them."""
-_OVER_ITEMS = frozenset(
-    {
-        *("list_from", "tuple_from", "zip", "enumerate", "reversed", "interleaved", "getitem"),
-        *("starred_from", "unpack2", "unpack3", "unpack4", "unpack_starred"),
-    }
-)
-"""Builtins that go over the characters of a text."""
-_SAME_NUMBER = frozenset(
-    {"len", "branch_count", "range", "list_from", "starred_from", "tuple_from", "reversed", "sorted", "enumerate"}
-)
-"""Builtins that give as many items as a list has, that number, or so many items."""
-_MAKERS = frozenset({"list", "list_from", "dict", "OrderedDict", "deque"})
-_NEW = _MAKERS | {
-    *("dict_from", "mapping_from", "set", "set_from", "Counter", "defaultdict", "deepcopy", "starred_from", "sorted"),
-    *("sorted_by", "reversed", "zip", "enumerate", "range", "slice", "interleaved", "add", "mul", "list.with"),
-    *("list.without", "list.without_first", "list.replaced", "list.deleted", "str.split", "str.splitlines"),
-}
-"""Builtins that make an object; others may give one that they were given."""
-_KEEPING = frozenset({"str.strip", "str.lstrip", "str.rstrip"})
-"""Functions of a text that give a part of it."""
-_CASED = frozenset({"str.lower", "str.upper", "str.title", "str.capitalize", "str.casefold", "str.swapcase"})
-_CASE_BYTES = 3
-"""Bytes that another case makes of one at most: U+0390 has 2, and 6 in upper case."""
-_CHARACTER_BYTES = 4
-_WRITING = frozenset({"str", "repr", "ascii", "format"})
-_NUMBER_BYTES: Mapping[Type, int] = {BOOL: 5, FLOAT: 24, INT: 4301}
-"""Bytes of numbers as texts: Python writes no integers with more than 4,300 digits."""
-_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
-_CHANGEABLE = (list, dict, set, deque)
-
-
 _NONE = frozenset[int]()
 _NO_TOKENS = CostRange[int].exactly(0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UnknownValue:
-    """A value of which nothing is known before the run; texts and contexts have sizes instead.
-
-    A list has at most ``most`` items, and a number is at most so large; None: no bound.
-    """
-
-    most: int | None = None
-
-    def __repr__(self) -> str:
-        return "unknown"
-
-
-UNKNOWN = UnknownValue()
-
-
-@dataclass(frozen=True, slots=True)
-class EstimatedRequest:
-    """A request that a row makes.
-
-    Attributes:
-        op_id: the id in the run.
-        number: that of the sample, or of the score.
-        runs: how often it is made: once, perhaps, or for each of an unknown number of elements or rounds.
-        prompt: token ids; negative ones are ``PromptSpan`` of the tokenizer's ``texts``.
-        tokens: those of the prompt.
-        output: tokens that are generated, reasoning included; 0 for a score.
-        reasoning: the part of them that is reasoning.
-        after: the places of the requests that it waits for, among those of the row; -1, -2 … are its prefixes.
-        answer: token ids that its output leaves in its context.
-        mean: the tokens that are expected of the output by a profile, before they are rounded.
-        ways: the uncertain ways on which it is made.
-        is_endless: it stands for any number of rounds, one after the other.
-    """
-
-    op: SamplingOp | SelectOp
-    op_id: str
-    number: int
-    runs: CostRange[float]
-    prompt: tuple[int, ...] = field(repr=False)
-    tokens: CostRange[int]
-    output: CostRange[int]
-    basis: Basis
-    reasoning: CostRange[int] = _NO_TOKENS
-    after: tuple[int, ...] = ()
-    answer: tuple[int, ...] = field(default=(), repr=False)
-    mean: float | None = None
-    ways: Ways = frozenset()
-    is_endless: bool = False
-
-    @property
-    def mean_output(self) -> CostRange[float]:
-        """Its output as a part of sums: lengths are rounded for a single output alone."""
-        least, expected, most = self.output.least, self.output.expected, self.output.most
-        if self.mean is not None:
-            expected = max(self.mean, least) if most is None else min(max(self.mean, least), most)
-        return CostRange(float(least), float(expected), None if most is None else float(most))
-
-    @property
-    def location(self) -> Location | None:
-        """The line of the call."""
-        return self.op.location
-
-
-@dataclass(frozen=True, slots=True)
-class ComputedPrefix:
-    """A prefix that the plan computes ahead. It is no request, and its tokens are not counted.
-
-    Attributes:
-        prompt: token ids, as those of a request.
-        place: the number of the requests of the row that come before it.
-        is_shared: True: it is computed once for all rows of a batch, before them.
-        runs, ways, after: as those of a request.
-    """
-
-    prompt: tuple[int, ...] = field(repr=False)
-    place: int
-    runs: CostRange[float]
-    is_shared: bool = False
-    ways: Ways = frozenset()
-    after: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BreakReached:
-    """A graph break to which a row comes so often: what is behind it is not known."""
-
-    location: Location | None
-    cause: str
-    runs: CostRange[float]
-
-
-@dataclass(frozen=True, slots=True)
-class RowRequests:
-    """The requests of one row in program order, the graph breaks it may come to, and the error that ends it.
-
-    ``inputs`` are its values by parameter name, ``prefixes`` those computed ahead, in program order.
-    """
-
-    requests: tuple[EstimatedRequest, ...]
-    breaks: tuple[BreakReached, ...]
-    error: Exception | None = None
-    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    prefixes: tuple[ComputedPrefix, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -291,11 +141,13 @@ def walk_row(module: Module, inputs: Mapping[str, Any], facts: WalkFacts) -> Row
         )
         return RowRequests((), (), half, inputs)
     body = module.main.body
-    walk = _Walk(facts, bind_parameters(body.parameters, inputs), _ids_of_single_runs(module))
+    environment, values = bind_parameters(body.parameters, inputs), WalkedValues(facts.tokenizer)
+    builtins = WalkedBuiltins(environment, values, facts.constraints)
+    walk = _Walk(facts, environment, values, builtins, _ids_of_single_runs(module))
     error: Exception | None = None
     try:
         walk.block(body)
-    except _Ended as ended:
+    except WayEnded as ended:
         error = ended.error
     return RowRequests(tuple(walk.requests), tuple(walk.breaks), error, inputs, tuple(walk.prefixes))
 
@@ -312,25 +164,6 @@ def pins_prefixes(capabilities: Capabilities) -> bool:
     return capabilities == OWN
 
 
-def holds_unknown(value: Any) -> bool:
-    """Return True if a value, or one in it, is not known."""
-    if isinstance(value, str):
-        return MARK in value
-    if isinstance(value, dict):
-        return any(map(holds_unknown, value)) or any(map(holds_unknown, value.values()))
-    if isinstance(value, _CONTAINERS):
-        return any(map(holds_unknown, value))
-    return isinstance(value, UnknownValue)
-
-
-class _Ended(Exception):  # noqa: N818 - no error: the way that is walked has come to its end
-    """The program ends on the way that is walked, or fails there with ``error``. No other exception is a program's."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        super().__init__()
-        self.error = error
-
-
 _ONCE = CostRange(1.0, 1.0, 1.0)
 
 
@@ -340,16 +173,15 @@ class _Walk:
 
     ``risks`` counts the ops in such bodies that may raise, ``rounds`` those of inner loops.
     ``single_runs`` are the ids of calls without holes. ``depth`` is the number of the regions around the place.
-    ``way`` is the number of the uncertain way that is walked: an object is known as long as it is only changed on the
-    way on which it was made. ``waits`` are the requests that a value waits for, ``control`` those that the place waits
-    for, ``sources`` the values that flow into those of regions. ``changed`` are the others, by their address, and kept
-    so that it stays theirs. ``lost`` are objects that values may be which are not known: a change of one of these may
-    be theirs. ``taken`` are the ways that lead to the place. ``is_endless``: it is in a round that stands for any
-    number of them.
+    ``ways`` counts the uncertain ways so far; ``taken`` are those that lead to the place. ``waits`` are the requests
+    that a value waits for, ``control`` those that the place waits for, ``sources`` the values that flow into those of
+    regions. ``is_endless``: the place is in a round that stands for any number of them.
     """
 
     facts: WalkFacts
     environment: dict[Value, Any]
+    values: WalkedValues
+    builtins: WalkedBuiltins
     single_runs: frozenset[str]
     requests: list[EstimatedRequest] = field(default_factory=list[EstimatedRequest])
     breaks: list[BreakReached] = field(default_factory=list[BreakReached])
@@ -359,11 +191,7 @@ class _Walk:
     guards: int = 0
     risks: int = 0
     rounds: int = 0
-    way: int = 0
     ways: int = 0
-    made: dict[int, tuple[Any, int]] = field(default_factory=dict[int, tuple[Any, int]])
-    changed: dict[int, Any] = field(default_factory=dict[int, Any])
-    lost: dict[int, Any] = field(default_factory=dict[int, Any])
     waits: dict[Value, frozenset[int]] = field(default_factory=dict[Value, frozenset[int]])
     sources: dict[Value, set[Value]] = field(default_factory=dict[Value, set[Value]])
     control: frozenset[int] = frozenset()
@@ -371,21 +199,21 @@ class _Walk:
     is_endless: bool = False
 
     def block(self, block: Block) -> tuple[Any, ...]:
-        """Walk a block; gives what its terminator lists. Raises ``_Ended`` where the program ends in it."""
+        """Walk a block; gives what its terminator lists. Raises ``WayEnded`` where the program ends in it."""
         for op in block.ops[:-1]:
             self._run(op)
         end = block.terminator
         if isinstance(end, BreakOp):
             self.breaks.append(BreakReached(end.location, end.cause, self.runs))
         if isinstance(end, LEAVING):
-            raise _Ended
+            raise WayEnded
         return control_flow.region_results(end, self.environment)
 
     def _run(self, op: Op) -> None:
         try:
             self._walk_op(op)
         except LmcError as error:
-            raise _Ended(error) from None
+            raise WayEnded(error) from None
 
     def _walk_op(self, op: Op) -> None:
         needed = self._waits(op.operands) | self.control
@@ -403,18 +231,16 @@ class _Walk:
         elif isinstance(op, SelectOp):
             results = self._select(op)
         elif isinstance(op, HostCallOp):
-            self._touch(op)
-            results = tuple(self._unknown(value.type) for value in op.results)
+            self.values.touch((self.environment[value] for value in op.operands), by_program=True)
+            results = tuple(self.values.unknown(value.type) for value in op.results)
         elif isinstance(op, PrefillOp):
             results = (self.environment[op.context],)
             needed |= self._prefill(op, needed)
         else:
-            results = self._local(op)
+            results = self.builtins.run(op)
         self.environment.update(zip(op.results, results, strict=True))
-        if isinstance(op, MapOp | MessagesOp) or (isinstance(op, PyCallOp | LocalCallOp) and op.function in _NEW):
-            for result in results:
-                if isinstance(result, _CHANGEABLE):
-                    self.made.setdefault(id(result), (result, self.way))
+        if isinstance(op, MapOp | MessagesOp) or (isinstance(op, PyCallOp | LocalCallOp) and op.function in NEW):
+            self.values.make(results)
         if isinstance(op, RegionOp):
             self._follow(op.results, needed)
             return
@@ -436,189 +262,10 @@ class _Walk:
         for place in places:
             self.waits[place] = needed | self._waits(self.sources.get(place, ()))
 
-    # Values
-
-    def _unknown(self, kind: Type, size: TextSize | None = None) -> Any:
-        texts = self.facts.tokenizer.texts
-        if kind == TEXT:
-            return texts.text(size or TextSize(self.facts.tokenizer.ids_of(_LONG // 4), None, None, is_guess=True))
-        if kind == CTX:
-            return Context.empty(self.facts.tokenizer).text(self._unknown(TEXT))
-        return UNKNOWN
-
-    def _is_unknown(self, value: Any) -> bool:
-        return holds_unknown(value) or (bool(self.changed) and self._is_changed(value))
-
-    def _is_changed(self, value: Any) -> bool:
-        if id(value) in self.changed:
-            return True
-        if isinstance(value, dict):
-            return any(map(self._is_changed, value.values()))
-        return isinstance(value, list | tuple) and any(map(self._is_changed, value))
-
-    def _touch(self, op: Op) -> None:
-        """Forget what objects hold that an op may change. A function of the program may change those in them, too."""
-        for value in op.operands:
-            found = self.environment[value]
-            if isinstance(found, UnknownValue):  # it may be any of these
-                self.changed.update(self.lost)
-            elif not isinstance(found, str | int | float | bool | Context | None):
-                self.changed[id(found)] = found
-                if isinstance(op, HostCallOp):
-                    self.changed.update((id(each), each) for each in _held(found))
-
-    def _lose(self, values: Iterable[Any]) -> UnknownValue:
-        """Return a value which is not known, and may be, or hold, objects that ``values`` are or hold."""
-        for value in values:
-            for each in (value, *_held(value)):
-                if isinstance(each, _CHANGEABLE):
-                    self.lost[id(each)] = each
-        return UNKNOWN
-
-    def _local(self, op: Op) -> tuple[Any, ...]:
-        """Results of an op that needs no engine."""
-        values = [self.environment[value] for value in op.operands]
-        is_unknown = any(map(self._is_unknown, values))
-        if isinstance(op, AssumeOp) and is_unknown:
-            return ()
-        if isinstance(op, LocalCallOp):
-            return self._on_object(op, is_unknown=is_unknown)
-        if not isinstance(op, PyCallOp) or not is_unknown:
-            if any(isinstance(value, UnknownValue) for value in values):
-                return tuple(self._unknown(value.type) for value in op.results)
-            return self._evaluated(op)
-        return (self._called(op),)
-
-    def _evaluated(self, op: Op) -> tuple[Any, ...]:
-        """Return the results of an op. A builtin raises anything, as in the program; all else raises ``LmcError``."""
-        try:
-            return semantics.evaluate(op, self.environment, self.facts.tokenizer, self.facts.constraints)
-        except RecursionError:
-            raise
-        except Exception as error:
-            if isinstance(op, PyCallOp | LocalCallOp):
-                raise _Ended(error) from None
-            raise
-
-    def _called(self, op: PyCallOp) -> Any:
-        """Return what a builtin gives for values that are not all known."""
-        positional, named = semantics.call_arguments(op.arguments, op.keywords, self.environment)
-        result = self._result(op, positional)
-        if isinstance(result, UnknownValue) and op.results[0].type not in SCALAR_TYPES:
-            self._lose((*positional, *named.values()))
-        return result
-
-    def _result(self, op: PyCallOp, positional: Sequence[Any]) -> Any:
-        kind = op.results[0].type
-        if op.function in {"and", "or"} and kind == BOOL:
-            decides = op.function == "or"
-            return decides if any(value is decides for value in positional) else UNKNOWN
-        if op.function in {"and", "or", "choose"}:
-            return self._chosen(op.function, positional, kind)
-        if op.function in _KEEPING and len(positional) == 1 and isinstance(positional[0], str):
-            return self._unknown(TEXT, self._size(positional[0]))
-        if op.function in _CASED | {"slice", "getitem"} and isinstance(positional[0], str):
-            return self._unknown(TEXT, self._cut(op.function, positional))
-        if op.function in _WRITING and len(op.operands) == len(positional) == 1:
-            longest = _NUMBER_BYTES.get(op.operands[0].type)
-            if longest is not None:
-                return self._unknown(TEXT, TextSize(self.facts.tokenizer.ids_of(1), longest, longest))
-        is_whole = not any(isinstance(value, UnknownValue) or self._is_changed(value) for value in positional)
-        if not is_whole and kind not in {TEXT, CTX}:
-            return self._bounded(op.function, positional)
-        if _needs_text(op.function, positional):
-            return self._unknown(kind)
-        if is_whole and (op.function in _STRUCTURAL or self._has_known_length(op, positional) or _adds(op, positional)):
-            try:
-                return self._evaluated(op)[0]
-            except _Ended:
-                return self._unknown(kind)
-        return self._unknown(kind) if kind in {TEXT, CTX} else self._bounded(op.function, positional)
-
-    def _bounded(self, function: str, values: Sequence[Any]) -> Any:
-        """Return a list or a number which is not known, with its bound; or the result of a comparison with that."""
-        first = values[0] if values else UNKNOWN
-        if function in {"lt", "gt"}:
-            less, more = values if function == "lt" else reversed(values)
-            bound = more.most if isinstance(more, UnknownValue) else None
-            return False if type(less) is int and bound is not None and less >= bound else UNKNOWN
-        if function == "slice":
-            return UnknownValue(_least_of([self._most_of(first), _most_items(*values[1:])]))
-        if function == "zip" or (function == "min" and len(values) > 1):
-            return UnknownValue(_least_of([self._most_of(value) for value in values]))
-        return UnknownValue(self._most_of(first)) if function in _SAME_NUMBER and len(values) == 1 else UNKNOWN
-
-    def _most_of(self, value: Any) -> int | None:
-        """Return the most items of a list, or the largest number that a value may be; None: not known."""
-        if isinstance(value, UnknownValue):
-            return value.most
-        if type(value) is int:
-            return value
-        return len(value) if isinstance(value, list | tuple) and not self._is_changed(value) else None
-
-    def _cut(self, function: str, values: Sequence[Any]) -> TextSize:
-        """Return the size of a part of a text, or of the text in other letters. Tokens at both ends may be cut."""
-        size = self._size(values[0])
-        if function in _CASED:
-            most = None if size.most_bytes is None else size.most_bytes * _CASE_BYTES
-            return replace(size, most=most, most_bytes=most)
-        count = 1 if function == "getitem" else _most_items(*values[1:])
-        lengths = [size.most_bytes, None if count is None else count * _CHARACTER_BYTES]
-        longest = min((length for length in lengths if length is not None), default=None)
-        is_reversed = function == "slice" and values[3] not in {None, 1}
-        tokens = longest if size.most is None or is_reversed else size.most + 2 * LONGEST_TOKEN
-        most = longest if tokens is None or longest is None else min(tokens, longest)
-        expected = size.expected
-        if count is not None:
-            expected = min(expected, self.facts.tokenizer.ids_of(count / TOKEN_BYTES))
-        return TextSize(expected, most, longest, size.is_guess and count is None)
-
-    def _chosen(self, function: str, values: Sequence[Any], kind: Type) -> Any:
-        """Return what ``and``, ``or`` and conditional expressions give: one of their values."""
-        condition, first, second = values if function == "choose" else (values[0], values[0], values[1])
-        if function == "and":
-            first, second = second, first
-        if self._is_unknown(condition):
-            return self._either(first, second, kind)
-        return first if condition else second
-
-    def _has_known_length(self, op: PyCallOp, values: Sequence[Any]) -> bool:
-        return op.function == "len" and not isinstance(values[0], str)
-
-    def _on_object(self, op: LocalCallOp, *, is_unknown: bool) -> tuple[Any, ...]:
-        """Results of an op that makes or changes an object of the run."""
-        values = [self.environment[value] for value in op.operands]
-        arguments, _ = semantics.call_arguments(op.arguments, op.keywords, self.environment)
-        is_made = op.function in _MAKERS
-        here = all(self._is_made_here(value) for value in values)
-        moves = is_made or op.function in {"setitem", "getitem"} or _appends(op)
-        owner = values[0] if values else None
-        is_whole = not any(isinstance(value, UnknownValue) or self._is_changed(value) for value in values)
-        moves = moves and not _needs_text(op.function, arguments)
-        if here and is_whole and (not is_unknown or (moves and (is_made or isinstance(owner, list | dict)))):
-            try:
-                return self._evaluated(op)
-            except _Ended:
-                if not is_unknown:
-                    raise
-        self._touch(op)
-        self._lose(values)
-        return tuple(self._unknown(value.type) for value in op.results)
-
-    def _is_made_here(self, value: Any) -> bool:
-        """Return True if an object was made on the way that is walked, and so is only changed where that is taken."""
-        return not isinstance(value, _CHANGEABLE) or self.made.get(id(value), (None, 0))[1] == self.way
-
-    def _size(self, text: str) -> TextSize:
-        """Return the size of a text."""
-        plain = known(text)
-        tokenizer = self.facts.tokenizer
-        return tokenizer.texts.size(text, tokenizer.length(tokenizer.encode(plain)) if plain else 0)
-
     # Calls
 
     def _id(self, op: SamplingOp | SelectOp) -> str:
-        if any(self._is_unknown(self.environment[value]) for value in op.occurrences):
+        if any(self.values.is_unknown(self.environment[value]) for value in op.occurrences):
             return op.id
         return semantics.runtime_id(op, self.environment)
 
@@ -645,7 +292,7 @@ class _Walk:
 
     def _defined(self, op: SamplingOp) -> tuple[SamplingOp, Constraints]:
         """Return an op and its constraints. A definition that is not known remains one."""
-        if any(self._is_unknown(self.environment[value]) for value in op.definition):
+        if any(self.values.is_unknown(self.environment[value]) for value in op.definition):
             return op, self.facts.constraints
         return self.facts.constraints.defined(op, self.environment)
 
@@ -715,7 +362,7 @@ class _Walk:
             sent_prompt(prompt, self.facts.tokenizer.count, each, schema if each.structured == "schema" else 0)
             for each in self._served
         )
-        return replace(first, most=_largest([first.most, *(each.most for each in others)]))
+        return replace(first, most=largest_of([first.most, *(each.most for each in others)]))
 
     def _profile(self, op: SamplingOp | SelectOp, op_id: str) -> OpProfile | None:
         return self.facts.profile_of(op.id, op_id, self.single_runs)
@@ -816,11 +463,11 @@ class _Walk:
         context: Context = self.environment[op.context]
         values = [self.environment[choice] if isinstance(choice, Value) else choice for choice in op.choices]
         choices: list[str] | None = None
-        if not any(isinstance(value, UnknownValue) or self._is_changed(value) for value in values):
+        if self.values.is_whole(values):
             choices = selection.choices_of(op, self.environment)
         is_known = choices is not None
         if choices is None:
-            choices = [self._unknown(TEXT)]
+            choices = [self.values.unknown(TEXT)]
         if selection.is_written(op, self.facts.info):
             return self._written(op, choices)
         op_id = self._id(op)
@@ -849,7 +496,7 @@ class _Walk:
         if len(scores) == len(starts) and not any(map(holds_unknown, choices)):
             requests = selection.requests_of(op, context, choices, op_id=op_id, instance=0, info=info)
             return selection.results_of(op, context, requests, choices, scores)
-        choice = self._either_text(choices)
+        choice = self.values.either_text(choices)
         return context.text(choice), choice, UNKNOWN
 
     def _scored(
@@ -865,11 +512,11 @@ class _Walk:
         room: CostRange[int] | None = None
         if any(map(holds_unknown, choices)):
             constraints = self.facts.constraints
-            room = self._room([self._size(choice) for choice in choices])
+            room = self._room([self.values.size(choice) for choice in choices])
         results = self._generate(generation, constraints, room)
         if holds_unknown(results[1]):  # the context gets the choice, without the form in which it is written
-            choice = self._either_text(choices)
-            size = self._size(choice)
+            choice = self.values.either_text(choices)
+            size = self.values.size(choice)
             token = self.facts.tokenizer.texts.token(PromptSpan(0, size.expected, size.most, size.is_guess))
             before: Context = self.environment[op.context]
             results = (before.generated(Generation((token,), choice, "eos")), choice)
@@ -878,67 +525,12 @@ class _Walk:
     def _room(self, sizes: Sequence[TextSize]) -> CostRange[int]:
         """Return the ``max_tokens`` with which one of some texts is written: each byte may be a token."""
         least = written_tokens(())
-        longest = _largest([size.most_bytes for size in sizes])
+        longest = largest_of([size.most_bytes for size in sizes])
         expected = max(size.expected for size in sizes) // self.facts.tokenizer.ids_of(1)
         most = None if longest is None else least + longest
         return CostRange(least, least + (expected if longest is None else min(expected, longest)), most)
 
     # Either of two values
-
-    def _either_text(self, texts: Sequence[str], share: float | None = None) -> str:
-        """Return an unknown text which is one of ``texts``: of two, the first one with the probability ``share``."""
-        if len(set(texts)) == 1:
-            return texts[0]
-        sizes = [self._size(text) for text in texts]
-        expected = sum(size.expected for size in sizes) // len(sizes)
-        if share is not None:
-            expected = _mean(sizes[0].expected, sizes[1].expected, share)
-        return self._unknown(
-            TEXT,
-            TextSize(
-                expected,
-                _largest([size.most for size in sizes]),
-                _largest([size.most_bytes for size in sizes]),
-                any(size.is_guess for size in sizes),
-            ),
-        )
-
-    def _either(self, left: Any, right: Any, kind: Type, share: float = 0.5) -> Any:
-        """Return a value that is one of both: ``left`` with the probability ``share``."""
-        if left is right or (type(left) in (str, int, float, bool) and type(left) is type(right) and left == right):
-            return left
-        if isinstance(left, Context) and isinstance(right, Context):
-            return self._either_context(left, right, share)
-        if isinstance(left, str) and isinstance(right, str):
-            return self._either_text([left, right], share)
-        if isinstance(left, UnknownValue) and isinstance(right, UnknownValue):
-            return UnknownValue(_largest([left.most, right.most]))
-        self._lose((left, right))
-        return self._unknown(kind)
-
-    def _either_context(self, left: Context, right: Context, share: float) -> Context:
-        """Return a context that is one of both: what they begin with, and as many tokens more as either has."""
-        first, second = left.prompt, right.prompt
-        shared = 0
-        while shared < min(len(first), len(second)) and first[shared] == second[shared]:
-            shared += 1
-        count, length = self.facts.tokenizer.count, self.facts.tokenizer.length
-        one, other, begun = count(first), count(second), count(first[:shared])
-        slack = 0 if _turns(left) == _turns(right) else _TURN_SLACK
-        most = _largest([one.most, other.most])
-        # The beginning has a range of its own, which the rest may make up for.
-        above = None if most is None else most - begun.least + slack
-        below = min(one.least, other.least) - (begun.least if begun.most is None else begun.most) - slack
-        middle = _mean(length(first), length(second), share) - length(first[:shared])
-        texts = self.facts.tokenizer.texts
-        is_guess = texts.is_guess(first[shared:]) or texts.is_guess(second[shared:])
-        token = texts.token(PromptSpan(below, middle, above, is_guess))
-        longer = left if len(left.messages) >= len(right.messages) else right
-        text = self._either_text([known_text(left), known_text(right)], share)
-        joined = longer.generated(Generation((token,), text, "eos"))
-        assert joined.synced is not None, "a generation settles the text before it"
-        settled = replace(joined.synced.tokens, settled=(*first[:shared], token))
-        return replace(joined, synced=replace(joined.synced, tokens=settled))
 
     # Regions
 
@@ -967,15 +559,15 @@ class _Walk:
 
     def _on_a_way(self, block: Block, arguments: Sequence[Any], runs: CostRange[float]) -> tuple[Any, ...] | None:
         """Walk a region that may not run, or run several times; None where the program ends in it."""
-        before, self.runs = self.way, runs
+        before, self.runs = self.values.way, runs
         self.ways += 1
-        self.way = self.ways
+        self.values.way = self.ways
         try:
             return self._enter(block, arguments)
-        except _Ended:
+        except WayEnded:
             return None
         finally:
-            self.way = before
+            self.values.way = before
 
     def _cond(self, op: CondOp) -> tuple[Any, ...]:
         control, taken = self.control, self.taken
@@ -986,7 +578,7 @@ class _Walk:
             self.control, self.taken = control, taken
 
     def _arms(self, op: CondOp) -> tuple[Any, ...]:
-        if not self._is_unknown(self.environment[op.flag]):
+        if not self.values.is_unknown(self.environment[op.flag]):
             return self._enter(control_flow.chosen_region(op, self.environment), ())
         found = None if self.facts.profile is None else self.facts.profile.branches.get(op.id or "")
         share = op.probability if found is None else found.probability
@@ -1001,7 +593,7 @@ class _Walk:
         right = self._on_a_way(op.otherwise, (), _part(before, 1 - share))
         right_runs = self.runs
         if left is None and right is None:
-            raise _Ended
+            raise WayEnded
         if left is None or right is None:
             self.runs = right_runs if left is None else left_runs
             return right if left is None else left  # type: ignore[return-value]
@@ -1009,10 +601,7 @@ class _Walk:
         share = left_runs.expected / both if both else 0.5
         may_end = op.leaves or (self.guards and op.inner_may_raise)
         self.runs = CostRange(0.0, min(both, before.expected), before.most) if may_end else before
-        return tuple(
-            self._either(one, other, value.type, share)
-            for one, other, value in zip(left, right, op.results, strict=True)
-        )
+        return tuple(self.values.either_of(left, right, op.results, share))
 
     def _loop(self, op: LoopOp) -> tuple[Any, ...]:
         found = None if self.facts.profile is None else self.facts.profile.repeats.get(op.id or "")
@@ -1028,10 +617,7 @@ class _Walk:
             if left is None:
                 return tuple(exits)
             share = passed / (passed + runs) if passed + runs else 1.0
-            kinds = [value.type for value in op.results]
-            return tuple(
-                self._either(one, other, kind, share) for one, other, kind in zip(left, exits, kinds, strict=True)
-            )
+            return tuple(self.values.either_of(left, exits, op.results, share))
 
         while True:
             ended = (
@@ -1040,7 +626,7 @@ class _Walk:
             if ended is None:
                 break
             flag, *exits = ended
-            if not self._is_unknown(flag):
+            if not self.values.is_unknown(flag):
                 if not flag:
                     left, passed = leave(exits, self.runs.expected), passed + self.runs.expected
                     break
@@ -1075,7 +661,7 @@ class _Walk:
             values = following
             rounds += 1
         if left is None:
-            raise _Ended
+            raise WayEnded
         self.runs = before if is_known else self._after(op, before, passed)
         return left
 
@@ -1104,28 +690,19 @@ class _Walk:
         passed, rest = expected
         self.runs = CostRange(0.0, rest, None)
         within, self.is_endless = self.is_endless, True
-        values = self._on_a_way(op.body, [self._endless(value) for value in exits], self.runs)
+        values = self._on_a_way(op.body, [self.values.endless(value) for value in exits], self.runs)
         if values is not None:
             self._on_a_way(op.condition, values, CostRange(0.0, rest, None))
         self.is_endless = within
         self.runs = self._after(op, before, max(passed, before.expected if not op.leaves else 0.0))
-        return leave([self._endless(value) for value in exits], 0.0)
-
-    def _endless(self, value: Any) -> Any:
-        """Return what a value may have become after any number of rounds."""
-        if isinstance(value, Context):
-            token = self.facts.tokenizer.texts.token(PromptSpan(0, 0, None, is_guess=True))
-            return value.generated(Generation((token,), self._unknown(TEXT, TextSize(0, None, None, True)), "eos"))
-        if isinstance(value, str):
-            return self._unknown(TEXT, replace(self._size(value), most=None, most_bytes=None))
-        return self._lose((value,))
+        return leave([self.values.endless(value) for value in exits], 0.0)
 
     def _try(self, op: TryOp) -> tuple[Any, ...]:
         before, requests, risks = self.runs, len(self.requests), self.risks
         self.guards += 1
         try:
             yielded: tuple[Any, ...] | None = self._enter(op.body, ())
-        except _Ended as ended:
+        except WayEnded as ended:
             if ended.error is not None:
                 if not control_flow.catches(op, ended.error):
                     raise
@@ -1139,120 +716,49 @@ class _Walk:
         fallback = control_flow.given(op.fallback, self.environment)
         if yielded is not None and not may_raise:
             return control_flow.yielded_results(yielded)
-        kinds = [value.type for value in op.results[2:]]
+        places = op.results[2:]
         either = (
-            [self._unknown(kind) for kind in kinds]
+            [self.values.unknown(value.type) for value in places]
             if yielded is None
-            else [self._either(one, other, kind) for one, other, kind in zip(yielded, fallback, kinds, strict=True)]
+            else self.values.either_of(yielded, fallback, places)
         )
         return (UNKNOWN, UNKNOWN, *either)
 
     def _elements(self, op: MapOp | RaceOp) -> tuple[Any, ...]:
         lists = [self.environment[value] for value in op.lists]
         before = self.runs
-        if any(isinstance(value, UnknownValue) or self._is_changed(value) for value in lists):
+        if not self.values.is_whole(lists):
             found = None if self.facts.profile is None else self.facts.profile.repeats.get(op.id or "")
             mean = 1.0 if found is None or found.mean is None else found.mean
-            count = _least_of([self._most_of(each) for each in lists])
+            count = least_of([self.values.most_of(each) for each in lists])
             if count is not None:
                 mean = min(mean, float(count))
             most = None if count is None or before.most is None else before.most * count
-            self._lose(lists)
-            arguments = [self._unknown(value.type) for value in op.body.parameters]
+            self.values.lose(lists)
+            kinds = [value.type for value in op.body.parameters[1:]]
+            items = (self.values.item(each, kind) for each, kind in zip(lists, kinds, strict=True))
+            arguments = [UNKNOWN, *items]
             self._on_a_way(op.body, arguments, CostRange(0.0, before.expected * mean, most))
             self.runs = before
             if isinstance(op, MapOp):
                 return tuple(UnknownValue(count) for _ in op.results)
-            return tuple(self._unknown(value.type) for value in op.results)
+            return tuple(self.values.unknown(value.type) for value in op.results)
         try:
             rows = control_flow.elements(op, self.environment)
         except ValueError as error:  # lists of different lengths
-            raise _Ended(error) from None
+            raise WayEnded(error) from None
         if isinstance(op, MapOp):
             return control_flow.map_results(op, [self._enter(op.body, row) for row in rows])
         yielded: list[Any] | None = None
         for number, row in enumerate(rows):
             runs = before if number == 0 else replace(before, least=0.0)
             found_here = self._on_a_way(op.body, row, runs)
-            kinds = [value.type for value in op.results]
-            here = [self._unknown(kind) for kind in kinds] if found_here is None else list(found_here)
-            yielded = (
-                here
-                if yielded is None
-                else [self._either(one, other, kind) for one, other, kind in zip(yielded, here, kinds, strict=True)]
-            )
+            here = [self.values.unknown(value.type) for value in op.results] if found_here is None else found_here
+            yielded = [*here] if yielded is None else self.values.either_of(yielded, here, op.results)
         self.runs = before
         assert yielded is not None, "a race has elements"
         return tuple(yielded)
 
 
-def known_text(context: Context) -> str:
-    """Return the text of the open turn of a context, or of a raw completion."""
-    return "".join(part if isinstance(part, str) else part.text for part in context.parts)
-
-
-def _turns(context: Context) -> tuple[int, str | None]:
-    return len(context.messages), context.role
-
-
 def _part(runs: CostRange[float], share: float) -> CostRange[float]:
     return CostRange(0.0, runs.expected * share, runs.most)
-
-
-def _mean(left: int, right: int, share: float) -> int:
-    """Return the mean of two figures, the first one with the weight ``share``."""
-    return int(left * share + right * (1.0 - share))
-
-
-def _least_of(figures: Sequence[int | None]) -> int | None:
-    return min((figure for figure in figures if figure is not None), default=None)
-
-
-def _largest(figures: Sequence[int | None]) -> int | None:
-    found = [figure for figure in figures if figure is not None]
-    return max(found) if len(found) == len(figures) else None
-
-
-def _adds(op: PyCallOp, values: Sequence[Any]) -> bool:
-    """Return True if two texts or two lists are put together."""
-    return op.function in {"add", "iadd"} and (
-        all(isinstance(value, str) for value in values) or all(isinstance(value, list) for value in values)
-    )
-
-
-def _most_items(start: Any, stop: Any, step: Any) -> int | None:
-    """Return the most characters that a slice has; None: as many as its text."""
-    if step is not None and step != 1:
-        return None
-    if type(stop) is int and stop >= 0 and (start is None or (type(start) is int and start >= 0)):
-        return max(0, stop - (start or 0))
-    return -start if type(start) is int and start < 0 else None
-
-
-def _needs_text(function: str, values: Sequence[Any]) -> bool:
-    """Return True if a builtin has to know a text that is unknown: it goes over its characters, or it is a key."""
-    if function in {"dict", "OrderedDict"}:
-        return any(map(holds_unknown, values[::2]))
-    if function in {"getitem", "setitem"} and holds_unknown(values[1]):
-        return True
-    if function == "str.join":
-        over = values[1:]
-    elif function == "method":
-        over = values[2:] if values[0] == "extend" else ()
-    else:
-        over = values if function in _OVER_ITEMS else ()
-    return any(isinstance(value, str) and MARK in value for value in over)
-
-
-def _held(value: Any) -> Iterator[Any]:
-    """Yield the objects in an object."""
-    if not isinstance(value, _CONTAINERS):
-        return
-    for each in value.values() if isinstance(value, dict) else value:
-        if isinstance(each, _CONTAINERS):
-            yield each
-            yield from _held(each)
-
-
-def _appends(op: LocalCallOp) -> bool:
-    return op.function == "method" and op.arguments[:1] in (("append",), ("extend",), ("appendleft",))

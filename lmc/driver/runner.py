@@ -81,6 +81,10 @@ class Runner:
         """The program."""
         return self._function
 
+    def with_options(self, options: Options) -> Runner:
+        """Return the program with other options; it shares the compiled variants."""
+        return Runner(self._function, options, self._variants)
+
     def target(self) -> Target:
         """Return the target of a call that starts now."""
         return resolve_target(self.options)
@@ -188,7 +192,12 @@ class Runner:
 
     def astream(self, arguments: Arguments) -> AsyncStream:
         """``stream`` for use in an event loop."""
-        return AsyncStream(self._entered([arguments]), arguments)
+
+        async def start() -> BoundCall:
+            await self._ask_server()
+            return self._entered([arguments])
+
+        return AsyncStream(self.program, start, arguments)
 
     def eager(self, arguments: Arguments) -> Result:
         """One instance as plain Python, operation by operation: the oracle. Raises its error."""

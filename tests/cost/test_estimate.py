@@ -14,8 +14,9 @@ from lmc.cost.caching import CacheRule, SharedPrefixes, Ways, rule_of
 from lmc.cost.estimate import Estimate, Estimator, Figures, dollars_of, estimate_rows
 from lmc.cost.prices import Price, Rate, Unpriced
 from lmc.cost.ranges import CostRange
+from lmc.cost.requests import BreakReached, RowRequests
 from lmc.cost.texts import counting
-from lmc.cost.walk import BreakReached, RowRequests, WalkFacts, walk_row
+from lmc.cost.walk import WalkFacts, walk_row
 from lmc.ir.builder import Builder
 from lmc.ir.dialects.core_ops import ContextOp, ExtendOp, GenOp, ReturnOp
 from lmc.ir.engine.protocol import EngineInfo

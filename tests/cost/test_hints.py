@@ -16,8 +16,9 @@ from lmc.cost.caching import CacheRule, SharedPrefixes
 from lmc.cost.estimate import estimate_rows
 from lmc.cost.hints import CODES, FoundHint, HintFinder
 from lmc.cost.prices import Price, Rate
+from lmc.cost.requests import RowRequests
 from lmc.cost.texts import counting
-from lmc.cost.walk import RowRequests, WalkFacts, walk_row
+from lmc.cost.walk import WalkFacts, walk_row
 from lmc.driver.options import Options
 from lmc.driver.runner import Runner
 from lmc.driver.targets.service import service

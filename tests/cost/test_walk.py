@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from lmc.cost.estimate import longest_chain
 from lmc.cost.ranges import CostRange
+from lmc.cost.requests import RowRequests
 from lmc.cost.sending import PROVIDER_TOKENS
 from lmc.cost.texts import counting
-from lmc.cost.walk import RowRequests, WalkFacts, walk_row
+from lmc.cost.walk import WalkFacts, walk_row
 from lmc.ir.builder import Builder
 from lmc.ir.core import Constraint, Value
 from lmc.ir.dialects.core_ops import ContextOp, ExtendOp, GenOp, HostCallOp, PyCallOp, ReturnOp, SelectOp

@@ -60,10 +60,13 @@ def check(source: str, folder: Path, header: str, given: tuple[Any, ...], option
     measured = run_rows(program, options, [row])
     note(f"{measured.error!r}")
     assert not outside(figures, measured)
+    [result] = measured.results
+    if result.cost is not None:
+        assert result.estimated_cost == figures.dollars, "the only row is all rows"
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-@settings(max_examples=1000 if FULL else 60)
+@settings(max_examples=400 if FULL else 60)
 @given(data=st.data(), given=arguments())
 def test_the_cost_of_a_generated_program_lies_in_its_range(
     topic: str, folder: Path, data: st.DataObject, given: tuple[Any, ...]

@@ -12,7 +12,7 @@ from typing import Any
 
 from lmc.cost.estimate import Figures
 from lmc.cost.ranges import CostRange
-from lmc.driver import Options, Runner
+from lmc.driver import Options, Result, Runner
 from lmc.driver.commands.cost import estimate_rows_of
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.profile import Profile
@@ -25,14 +25,15 @@ Rows = Sequence[Mapping[str, Any]]
 class Measured:
     """The figures of a run by the names of ``Figures``; no dollars where the target has no price.
 
-    ``rows`` are the parts of the rows. ``error`` is that of the first row that failed: less may have been asked than is
-    estimated at least.
+    ``rows`` are the parts of the rows, of their ``results``. ``error`` is that of the first row that failed: less may
+    have been asked than is estimated at least.
     """
 
     figures: Mapping[str, int | Decimal]
     rows: Sequence[Mapping[str, int | Decimal]]
     profile: Profile
     error: BaseException | None
+    results: Sequence[Result]
 
     @property
     def fails(self) -> bool:
@@ -54,7 +55,7 @@ def run_rows(program: JittedFunction, options: Options, rows: Rows) -> Measured:
     figures = {name: sum(each[name] for each in parts) for name in parts[0]}
     profile = Profile.merge(program.name, [each.profile for each in results])
     error = next((each.error for each in results if each.error is not None), None)
-    return Measured(figures, parts, profile, error)
+    return Measured(figures, parts, profile, error, results)
 
 
 def _figures(usage: Usage, dollars: Decimal | None) -> dict[str, int | Decimal]:

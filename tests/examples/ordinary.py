@@ -180,6 +180,29 @@ def first_lines(s: Any, question: str):
 
 
 @lmc.jit
+def planned(s: Any, question: str):
+    """The lines of a plan, each in a prompt; then all of them."""
+    s += lmc.user(f"Plan: {question}")
+    plan = s.gen("plan", max_tokens=20)
+    head, _, rest = plan.partition("e")
+    steps = [line.strip() for line in rest.replace("a", "an e").split("e") if line.strip()][:4]
+    for step in steps:
+        s += lmc.user(f"Do {step.removeprefix('t')} for {head}.")
+        s.gen("done", max_tokens=6)
+    s += lmc.user(f"Was it {'; '.join(sorted(rest.split()))}?")
+    return s.gen("end", max_tokens=4)
+
+
+@lmc.jit
+def taken_apart(s: Any, question: str):
+    """Parts of an answer, some of them together again."""
+    head, mark, rest = ask(s, question, max_tokens=20).partition("e")
+    words = "; ".join(sorted(rest.split()[:3]))
+    last = rest.rsplit("a", 1)[-1].replace("o", "0o").removesuffix("t")
+    return ask(s, f"{head.lstrip('t')}{mark}, {words}, {last}: {question}?")
+
+
+@lmc.jit
 def outlined(s: Any, question: str):
     """Fields of an instance in prompts."""
     outline = ask(s, question, schema=Outline, max_tokens=120)
@@ -306,7 +329,10 @@ PROGRAMS: Mapping[str, tuple[JittedFunction, Sequence[Mapping[str, Any]]]] = {
         program.name: (program, QUESTIONS)
         for program in (
             *(votes, counted, letters, until_number, guarded_tool, refined, first_lines, outlined, different, tone),
-            *(matched, silent, retried_tool, nested),
+            *(matched, silent, retried_tool, nested, planned, taken_apart),
         )
     },
 }
+"""Programs with their rows."""
+BOUNDED = ("first_lines", "taken_apart")
+"""Programs that take answers apart, and whose prompts have a bound."""

@@ -29,7 +29,7 @@ from lmc.ir.errors import InputError
 from lmc.ir.semantics.interpreter import interpret
 from tests.examples.cases import EXAMPLES, MANY_ROWS, Example, similar_rows
 from tests.examples.measured import errors, estimated, outside, run_rows
-from tests.examples.ordinary import PROGRAMS
+from tests.examples.ordinary import BOUNDED, PROGRAMS
 from tests.recording_toy import RecordingToy
 from tests.runtime.remote.faults import Fault, FaultProxy, listed
 from tests.runtime.remote.hosted_runs import hosted, target
@@ -93,6 +93,14 @@ def test_the_cost_of_an_ordinary_program_lies_in_its_range(name: str) -> None:
         assert not outside(estimated(program, TARGETS["toy"], rows, profile), measured)
     for row in rows:
         assert not outside(estimated(program, TARGETS["toy"], [row]), run_rows(program, TARGETS["toy"], [row]))
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_parts_of_answers_bound_prompts(name: str) -> None:
+    program, rows = PROGRAMS[name]
+    for model in ("toy", "openai:gpt-4.1"):
+        options = Options(lmc.remote(model, api="chat", continuation="turns")) if model != "toy" else TARGETS[model]
+        assert estimated(program, options, rows).prompt.most is not None
 
 
 @pytest.mark.parametrize(

@@ -92,10 +92,3 @@ def test_links_lead_to_files() -> None:
         targets = [target for target in LINK.findall(prose) if ":" not in target]
         broken += [f"{path}: {target}" for target in targets if not (path.parent / target).exists()]
     assert broken == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_the_package_that_is_installed_is_lmc(page: Page) -> None:
-    name = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
-    installed = re.findall(r"pip install (?:-U |--upgrade )?'?([A-Za-z][\w.-]*)", page.text)
-    assert [each for each in installed if each.startswith("lmc") and each != name] == []

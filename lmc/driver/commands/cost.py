@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from lmc.backend.schedule.fingerprints import inputs_digest
-from lmc.backend.schedule.schedule import schedule_batch
-from lmc.cost.caching import CacheRule, SharedPrefixes, rule_of
-from lmc.cost.equivalence import requests_key
-from lmc.cost.estimate import Estimate, Estimator
+from lmc.cost.estimate import Estimate
 from lmc.cost.hints import HintFinder
 from lmc.cost.prices import Price, PriceBook, Unpriced
 from lmc.cost.ranges import CostRange
-from lmc.cost.texts import CountingTokenizer, counting
-from lmc.cost.walk import RowRequests, WalkFacts, walk_row
+from lmc.cost.requests import RowRequests
+from lmc.cost.texts import counting
+from lmc.cost.walk import WalkFacts
 from lmc.driver.batch.lines import is_plain_file
 from lmc.driver.batch.rows import ArgumentReader, Signature
 from lmc.driver.batch.windows import Part
@@ -35,27 +33,21 @@ from lmc.driver.commands.cost_checks import (
 from lmc.driver.commands.local_seconds import MOST_ROWS, LocalPrediction, predict_local
 from lmc.driver.commands.shown_files import shown_file
 from lmc.driver.compile.compile import Variants, collection_paused
-from lmc.driver.compile.compiled import Compiled
 from lmc.driver.errors import UsageError
 from lmc.driver.options import Options
 from lmc.driver.programs import load_program, program_file
+from lmc.driver.run.estimation import EstimatedVariant, Estimation, PlacedRow, engine_info
 from lmc.driver.runner import Runner
 from lmc.driver.targets.calibrations import Calibration, calibration_of
 from lmc.driver.targets.defaults import cost_entries, price_book
 from lmc.driver.targets.hosted import is_unprobed, model_file
-from lmc.driver.targets.probes import known_probe
 from lmc.driver.targets.service import service
 from lmc.driver.version import __version__
 from lmc.frontend.program.function import JittedFunction
-from lmc.grammar.provider_schema import form_bytes
-from lmc.grammar.sharing import source_of
 from lmc.ir.cached import cached_property
-from lmc.ir.core import Constraint
-from lmc.ir.engine.protocol import EngineInfo
 from lmc.ir.engine.target import WITH_WEIGHTS, Target
 from lmc.ir.errors import InputError, LmcError
-from lmc.ir.module import Module
-from lmc.ir.semantics.constraint_runtime import Constraints
+from lmc.ir.profile import Profile
 from lmc.report.cost.amounts import count, usd
 from lmc.report.cost.build import breaks_of, calls_of, failed_of, figures_of, place_of, price_of, saving_of
 from lmc.report.cost.limits import COUNT_PRICES, LIMIT_KEYS, CostLimits
@@ -88,7 +80,6 @@ __all__ = [
     "weaknesses",
 ]
 
-_UNLIMITED = 1 << 62
 _PLANNING = frozenset({"hoist-prefixes", "start-reads-early", "plan-fork-join", "kv-liveness"})
 """Passes that decide when requests are sent and what stays in a cache, and change no request."""
 _MESSAGE = 500
@@ -176,7 +167,7 @@ def estimate_rows_of(function: JittedFunction, options: Options, rows: Sequence[
     Raises as ``run`` does.
     """
     program = _ProgramRows(CostEntry(function.name), function, {}, rows)
-    return _Estimation.of(program, options, _Prices()).estimate()
+    return _estimation(Runner(function, options), program, _Prices()).estimate()
 
 
 class RunEstimate:
@@ -323,23 +314,25 @@ class _ProgramRows:
         for model in models:
             given = self.given if model is None else {**self.given, "target": model}
             runner = runner_for(self.function, given)
-            yield self._cost(_Estimation.of(self, runner.options, prices), used, prices, usd_per_hour)
+            yield self._cost(Runner(self.function, runner.options, self.variants), used, prices, usd_per_hour)
 
-    def _cost(
-        self, estimation: _Estimation, rows: RowsUsed, prices: _Prices, usd_per_hour: Decimal | None
-    ) -> ProgramCost:
+    def _cost(self, runner: Runner, rows: RowsUsed, prices: _Prices, usd_per_hour: Decimal | None) -> ProgramCost:
+        estimation, profile = _estimation(runner, self, prices), runner.options.pipeline.profile
         measured = calibration_of(estimation.target) if estimation.target.kind in WITH_WEIGHTS else None
         first: list[RowRequests] = []
-        found = estimation.estimate(estimation.finder(prices), first, keep=0 if measured is None else MOST_ROWS)
+        finder = _finder(estimation, prices, profile)
+        found = estimation.estimate(finder, first, keep=0 if measured is None else MOST_ROWS)
         total, chain, local = figures_of(found.total), LongestChain(calls=CountRange.of(found.critical_path)), None
         if measured is not None:
-            prediction = estimation.predict(first, measured)
+            with collection_paused():
+                prediction = predict_local(
+                    first, len(self.rows), estimation.tokenizer.texts, estimation.target, measured.cost
+                )
             total = _timed(total, prediction, usd_per_hour)
             chain = LongestChain(calls=chain.calls, seconds=CountRange.of(prediction.critical_path))
             local = _local_run(measured, prediction, usd_per_hour)
         is_rated = local is not None and usd_per_hour is not None
-        options, price, target = estimation.options, estimation.price, estimation.target
-        profile = options.pipeline.profile
+        options, price, target = runner.options, estimation.price, estimation.target
         return ProgramCost(
             program=f"{shown_file(program_file(self.entry.program))}:{self.function.name}",
             model=visible(target.spec),
@@ -357,7 +350,7 @@ class _ProgramRows:
             breaks=breaks_of(found, shown_file),
             failed=failed_of(found),
             failed_rows=len(found.failed),
-            savings=tuple(estimation.savings(found)),
+            savings=tuple(_savings(estimation, found, runner, self.rows)),
             hints=tuple(
                 CostHint(
                     code=hint.code,
@@ -371,181 +364,60 @@ class _ProgramRows:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Variant:
-    """A compiled form of a program; ``module`` is what its plan runs."""
+def _estimation(runner: Runner, rows: _ProgramRows, prices: _Prices) -> Estimation:
+    """Compile a program for its rows."""
+    target = runner.target()
+    for each in target.chain:
+        if is_unprobed(each):
+            raise InputError(
+                f"{each.spec} was not probed, so its capabilities are not known",
+                remedy=f"ask it once: lmc targets {each.spec}; or set its kind: server = … for the target",
+            )
+    tokenizer = counting(service().engines.tokenizer(target))
+    return Estimation(
+        target,
+        _placed(runner, rows.rows),
+        tokenizer,
+        [prices.find(each) for each in target.chain],
+        is_scheduled=rows.entry.data is not None and is_plain_file(rows.entry.data),
+    )
 
-    compiled: Compiled
-    module: Module
 
-    @cached_property
-    def key(self) -> Hashable:
-        """A value that is equal for modules with the same requests."""
-        return requests_key(self.module)
-
-
-_PlacedRow = tuple[_Variant, Mapping[str, Any]]
+def _finder(estimation: Estimation, prices: _Prices, profile: Profile | None) -> HintFinder:
+    """Return a finder of hints."""
+    target = estimation.target
+    facts = WalkFacts(estimation.tokenizer, engine_info(target), profile=profile)
+    return HintFinder(facts, estimation.rule, target.spec, estimation.price, partial(_priced_models, target, prices))
 
 
-@dataclass
-class _Estimation:
-    """The estimate of rows for one target under one set of options. ``placed`` are rows with their modules."""
+def _savings(
+    estimation: Estimation, found: Estimate, runner: Runner, rows: Sequence[Mapping[str, Any]]
+) -> Iterator[PassSaving]:
+    """Yield the saving of each pass that changes what is sent."""
+    pipeline = runner.options.pipeline
+    changing = frozenset[str]().union(*(variant.compiled.changing for variant, _ in estimation.placed))
+    for name in dict.fromkeys(each.NAME for each in pipeline.passes.passes):
+        if name in _PLANNING or name not in changing:
+            continue
+        without = runner.with_options(replace(runner.options, disabled_passes=(*pipeline.disabled_passes, name)))
+        if _sends_the_same(estimation, without, rows):
+            continue
+        saving = saving_of(name, found, replace(estimation, placed=_placed(without, rows)).estimate())
+        if any((saving.calls, saving.prompt, saving.cached, saving.output, saving.usd)):
+            yield saving
 
-    rows: _ProgramRows
-    options: Options
-    target: Target
-    tokenizer: CountingTokenizer
-    price: Price | Unpriced
-    fallbacks: Sequence[Price | Unpriced]
-    placed: list[_PlacedRow]
 
-    @classmethod
-    def of(cls, rows: _ProgramRows, options: Options, prices: _Prices) -> _Estimation:
-        """Compile a program for its rows."""
-        runner = Runner(rows.function, options, rows.variants)
-        target = runner.target()
-        for each in target.chain:
-            if is_unprobed(each):
-                raise InputError(
-                    f"{each.spec} was not probed, so its capabilities are not known",
-                    remedy=f"ask it once: lmc targets {each.spec}; or set its kind: server = … for the target",
-                )
-        tokenizer = counting(service().engines.tokenizer(target))
-        price, *fallbacks = map(prices.find, target.chain)
-        return cls(rows, options, target, tokenizer, price, fallbacks, _placed(runner, rows.rows))
-
-    @property
-    def unpriced(self) -> str | None:
-        """The reason why a request may have no price."""
-        if isinstance(self.price, Unpriced):
-            return self.price.reason
-        missing = (each for each in self.fallbacks if isinstance(each, Unpriced))
-        return next((f"the fallback {each.model}: {each.reason}" for each in missing), None)
-
-    def finder(self, prices: _Prices) -> HintFinder:
-        """Return a finder of hints for the target."""
-        facts = WalkFacts(
-            self.tokenizer,
-            EngineInfo(self.target.spec, _UNLIMITED, capabilities=self.target.capabilities),
-            profile=self.options.pipeline.profile,
-        )
-        cheaper = partial(_priced_models, self.target, prices)
-        return HintFinder(facts, self._rule(), self.target.spec, self.price, cheaper)
-
-    def estimate(
-        self, finder: HintFinder | None = None, first: list[RowRequests] | None = None, *, keep: int = 0
-    ) -> Estimate:
-        """Return the estimate, for rows in the order in which a run starts them; with ``finder`` its hints.
-
-        The first ``keep`` rows are appended to ``first``.
-        """
-        rules = [rule_of(each, _server_of(each)) for each in self.target.chain[1:]]
-        prefixes = SharedPrefixes(self._rule(), self.tokenizer, rules)
-        estimator = Estimator(self.price, prefixes, finder, self.fallbacks)
-        for number, variant, row in self._walked():
-            estimator.add(variant.module, row, number)
-            if first is not None and len(first) < keep:
-                first.append(row)
-        return estimator.estimate()
-
-    def predict(self, first: Sequence[RowRequests], measured: Calibration) -> LocalPrediction:
-        """Return the run of the rows on a calibrated local model. ``first`` are those that begin it."""
-        with collection_paused():
-            return predict_local(first, len(self.placed), self.tokenizer.texts, self.target, measured.cost)
-
-    def _walked(self) -> Iterator[tuple[int, _Variant, RowRequests]]:
-        """Yield rows with their numbers, in the order in which a run starts them."""
-        facts: dict[int, WalkFacts] = {}
-        for number in self._order():
-            variant, inputs = self.placed[number]
-            if id(variant) not in facts:
-                facts[id(variant)] = self._facts(variant)
-            with collection_paused():  # many objects, and none in a cycle
-                row = walk_row(variant.module, inputs, facts[id(variant)])
-            yield number, variant, row
-
-    def _rule(self) -> CacheRule:
-        return rule_of(self.target, _server_of(self.target))
-
-    def savings(self, found: Estimate) -> Iterator[PassSaving]:
-        """Yield the saving of each pass that changes what is sent."""
-        pipeline = self.options.pipeline
-        changing = frozenset[str]().union(*(variant.compiled.changing for variant, _ in self.placed))
-        for name in dict.fromkeys(each.NAME for each in pipeline.passes.passes):
-            if name in _PLANNING or name not in changing:
-                continue
-            disabled = (*pipeline.disabled_passes, name)
-            options = replace(self.options, disabled_passes=disabled)
-            runner = Runner(self.rows.function, options, self.rows.variants)
-            if self._sends_the_same(runner):
-                continue
-            placed = _placed(runner, self.rows.rows)
-            without = replace(self, options=options, placed=placed)
-            saving = saving_of(name, found, without.estimate())
-            if any((saving.calls, saving.prompt, saving.cached, saving.output, saving.usd)):
-                yield saving
-
-    def _sends_the_same(self, runner: Runner) -> bool:
-        """Return True if all variants make the same requests with the options of ``runner``, or can't be compiled."""
-        firsts: dict[int, int] = {}
-        for number, (variant, _) in enumerate(self.placed):
-            firsts.setdefault(id(variant), number)
-        try:
-            others = _placed(runner, [self.rows.rows[number] for number in firsts.values()])
-        except LmcError:  # the program needs the pass on this target
-            return True
-        pairs = zip(firsts.values(), others, strict=True)
-        return all(self.placed[number][0].key == other.key for number, (other, _) in pairs)
-
-    def _order(self) -> Sequence[int]:
-        """Return the rows in the order in which a run starts them: rows of a file side by side with similar ones."""
-        numbers: dict[int, list[int]] = {}
-        for number, (variant, _) in enumerate(self.placed):
-            numbers.setdefault(id(variant), []).append(number)
-        data = self.rows.entry.data
-        if data is None or not is_plain_file(data):
-            return range(len(self.placed))
-        found: list[int] = []
-        for members in numbers.values():
-            plan = self.placed[members[0]][0].compiled.plan
-            inputs = [
-                {parameter.name: self.placed[each][1][parameter.value.name] for parameter in plan.parameters}
-                for each in members
-            ]
-            order = range(1) if len(members) == 1 else schedule_batch(plan, inputs).order
-            found += [members[index] for index in order]
-        return found
-
-    def _facts(self, variant: _Variant) -> WalkFacts:
-        target, compiled = self.target, variant.compiled
-        is_exact = target.capabilities.contexts == "tokens" and target.capabilities.structured == "exact"
-        compiles = any(each.NAME == "compile-constraints" for each in self.options.pipeline.passes.passes)
-        cache, tokenizer = compiled.cache, compiled.tokenizer
-
-        def lengths(symbol: Constraint) -> tuple[int | None, int | None]:
-            if not (is_exact and compiles):
-                return None, None
-            built = cache.built(source_of(symbol.kind, symbol.text, symbol.whitespace), tokenizer)
-            return built.facts.shortest_tokens, built.facts.longest_tokens
-
-        def schema_bytes(symbol: Constraint) -> int:
-            source = source_of(symbol.kind, symbol.text, symbol.whitespace)
-            return max(form_bytes(source, each.capabilities.schema_keywords, each.spec) for each in target.chain)
-
-        return WalkFacts(
-            self.tokenizer,
-            EngineInfo(
-                target.spec,
-                _UNLIMITED,
-                capabilities=target.capabilities,
-                fallbacks=tuple((each.spec, each.capabilities) for each in target.chain[1:]),
-            ),
-            Constraints.of(variant.module.constraints, None),
-            profile=self.options.pipeline.profile,
-            lengths=lengths,
-            schema_bytes=schema_bytes,
-            is_batch=sum(each is variant for each, _ in self.placed) > 1,
-        )
+def _sends_the_same(estimation: Estimation, runner: Runner, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if all variants make the same requests with the options of ``runner``, or can't be compiled."""
+    firsts: dict[int, int] = {}
+    for number, (variant, _) in enumerate(estimation.placed):
+        firsts.setdefault(id(variant), number)
+    try:
+        others = _placed(runner, [rows[number] for number in firsts.values()])
+    except LmcError:  # the program needs the pass on this target
+        return True
+    pairs = zip(firsts.values(), others, strict=True)
+    return all(estimation.placed[number][0].key == other.key for number, (other, _) in pairs)
 
 
 def _timed(total: CostFigures, found: LocalPrediction, usd_per_hour: Decimal | None) -> CostFigures:
@@ -584,17 +456,15 @@ def _local_run(measured: Calibration, found: LocalPrediction, usd_per_hour: Deci
     )
 
 
-def _placed(runner: Runner, rows: Sequence[Mapping[str, Any]]) -> list[_PlacedRow]:
-    """Return each row with the variant that runs it, and its values by the names of the module's parameters."""
-    found: list[_PlacedRow] = []
-    variants: dict[int, _Variant] = {}
-    for compiled, values in runner.place_all(((), row) for row in rows):
+def _placed(runner: Runner, rows: Sequence[Mapping[str, Any]]) -> list[PlacedRow]:
+    """Return each row with the variant that runs it."""
+    found: list[PlacedRow] = []
+    variants: dict[int, EstimatedVariant] = {}
+    for compiled, inputs in runner.place_all(((), row) for row in rows):
         variant = variants.get(id(compiled))
         if variant is None:
-            variant = variants[id(compiled)] = _Variant(compiled, compiled.plan.module)
-        found.append(
-            (variant, {parameter.value.name: values[parameter.name] for parameter in compiled.plan.parameters})
-        )
+            variant = variants[id(compiled)] = EstimatedVariant.of(compiled)
+        found.append((variant, variant.values_of(inputs)))
     return found
 
 
@@ -616,14 +486,6 @@ def _priced_models(target: Target, prices: _Prices) -> Iterator[tuple[str, Price
             price = prices.other(replace(target, path=name))
             if isinstance(price, Price):
                 yield f"{target.kind}:{name}", price
-
-
-def _server_of(target: Target) -> str | None:
-    """Return the kind of a server, as it was declared or found by a probe."""
-    if target.kind != "server" or target.remote is None or target.path is None:
-        return None
-    probe = known_probe(target.path)
-    return target.remote.server or (None if probe is None else probe.probe.model.owner)
 
 
 def _entry(file: Path, number: int, table: Mapping[str, Any]) -> CostEntry:

@@ -17,8 +17,8 @@ from lmc.cache.simulation.report import CostModel, Report, StepWork
 from lmc.cache.simulation.simulator import simulate
 from lmc.cache.trace import TraceRequest
 from lmc.cost.ranges import CostRange
+from lmc.cost.requests import ComputedPrefix, EstimatedRequest, RowRequests
 from lmc.cost.texts import PromptSpan, Texts
-from lmc.cost.walk import ComputedPrefix, EstimatedRequest, RowRequests
 from lmc.ir.engine.target import Target
 from lmc.ir.tokens.tokens import common_length
 

@@ -17,6 +17,7 @@ from lmc.cache.batch_order.ranks import Layout
 from lmc.driver.compile.compiled import Compiled
 from lmc.driver.options import Options
 from lmc.driver.run.ending import OnResult, RunEnd
+from lmc.driver.run.estimation import RowEstimator
 from lmc.driver.run.money import RunMoney
 from lmc.driver.run.result import Result, stopped
 from lmc.driver.targets.cancelling import CancellableEngine, error_of
@@ -243,27 +244,30 @@ class Execution:
 
     def _finished(self, job: Job, end: Finished, group: asyncio.TaskGroup) -> None:
         if end.error is not None:
-            self._deliver(job.number, Result.failed(end.error, end.profile))
+            self._deliver(job, Result.failed(end.error, end.profile))
             return
         outcome = end.outcome
         assert outcome is not None
         if outcome.broken_at is None:
-            self._deliver(job.number, Result.of(outcome))
+            self._deliver(job, Result.of(outcome))
             return
         work = asyncio.get_running_loop().run_in_executor(self._eager_pool, partial(self._continue, job, outcome))
-        group.create_task(self._report(job.number, work, outcome.profile))
+        group.create_task(self._report(job, work, outcome.profile))
 
-    async def _report(self, number: int, work: asyncio.Future[Result], before: Profile) -> None:
+    async def _report(self, job: Job, work: asyncio.Future[Result], before: Profile) -> None:
         try:
             result = await work
         except asyncio.CancelledError:
-            self._stopped(number, before)  # later events of the thread are dropped
+            self._stopped(job.number, before)  # later events of the thread are dropped
             raise
-        self._deliver(number, result)
+        self._deliver(job, result)
 
-    def _deliver(self, number: int, result: Result) -> None:
-        priced = replace(result, spending=self._money.spent_by(number))
-        self.end.deliver(number, priced, self._on_result, self._on_stopped)
+    def _deliver(self, job: Job, result: Result) -> None:
+        prices = self._money.prices
+        if prices is not None:
+            estimator = RowEstimator(job.compiled, job.inputs, prices)
+            result = replace(result, spending=self._money.spent_by(job.number), estimator=estimator)
+        self.end.deliver(job.number, result, self._on_result, self._on_stopped)
 
     def _stopped(self, number: int, cost: Profile) -> None:
         if self._on_stopped is not None:

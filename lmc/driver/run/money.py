@@ -32,6 +32,10 @@ class RunPrices:
         self._book = book
         self._found: dict[str | None, Price | Unpriced] = {}
 
+    def chain(self) -> list[Price | Unpriced]:
+        """Return the prices of the target and its fallbacks."""
+        return [self.find(name) for name in self._targets]
+
     def find(self, fallback: str | None) -> Price | Unpriced:
         """Return the price of the target (None) or of a fallback, by its name."""
         found = self._found.get(fallback)
@@ -112,7 +116,7 @@ class RunMoney:
 
     def __init__(self, budget: RunBudget | None = None, prices: RunPrices | None = None) -> None:
         self.budget = budget
-        self._prices = prices
+        self.prices = prices
         self._meter = AttemptMeter()
 
     @classmethod
@@ -132,15 +136,15 @@ class RunMoney:
             engine = budgeted(engine, self.budget, journal)
         if journal is not None:
             engine = JournaledEngine(engine, journal)
-        return engine if self._prices is None else MeteredEngine(engine, self._meter)
+        return engine if self.prices is None else MeteredEngine(engine, self._meter)
 
     def spent_by(self, row: int) -> Spending | None:
         """Return the cost of a row that has ended; None: the model is no hosted one."""
-        return None if self._prices is None else Spending(self._prices, tuple(self._meter.take(row)))
+        return None if self.prices is None else Spending(self.prices, tuple(self._meter.take(row)))
 
     def rest(self) -> Spending | None:
         """Return the cost of requests that ended after their rows."""
-        return None if self._prices is None else Spending(self._prices, self._meter.take_all())
+        return None if self.prices is None else Spending(self.prices, self._meter.take_all())
 
 
 def budget_line(ledger: BudgetLedger) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Generic, cast
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypeVar  # with a default, which typing has from Python 3.13 on
@@ -19,6 +19,10 @@ from lmc.ir.profile import FallbackProfile, Profile
 from lmc.ir.semantics.interpreter import Outcome
 from lmc.ir.usage import Usage
 
+if TYPE_CHECKING:
+    from lmc.cost.ranges import CostRange
+    from lmc.driver.run.estimation import RowEstimator
+
 R = TypeVar("R", default=Any)
 
 
@@ -29,7 +33,8 @@ class Result(Generic[R]):
     ``value`` is what the function returned, ``variables`` the names on its state, ``text`` the whole conversation.
     ``profile`` holds the cost of each op, by stable id. ``error`` is None, an ``LmcError``, or an exception of the
     user's code; then there is no value, but ``profile`` counts the work done. ``messages`` are the roles and contents
-    of a chat. ``spending`` are the attempts of its requests to a hosted model.
+    of a chat. ``spending`` are the attempts of its requests to a hosted model, ``estimator`` estimates their cost; a
+    pickled result leaves it out.
     """
 
     value: R
@@ -39,6 +44,7 @@ class Result(Generic[R]):
     error: BaseException | None = None
     messages: Sequence[Mapping[str, str]] = field(default=(), repr=False)
     spending: Spending | None = field(default=None, repr=False, compare=False)
+    estimator: RowEstimator | None = field(default=None, repr=False, compare=False)
 
     @property
     def usage(self) -> Usage:
@@ -52,6 +58,16 @@ class Result(Generic[R]):
         None where a price is unknown, and for local models. ``unknown_calls`` attempts may have cost more.
         """
         return None if self.spending is None else self.spending.usd
+
+    @property
+    def estimated_cost(self) -> CostRange[Decimal] | None:
+        """Dollars that ``lmc cost`` estimates for this instance alone, to compare with ``cost``: least, expected, most.
+
+        ``most`` is None where nothing bounds it. None where a price is unknown, for local models, and for eager runs
+        and saved plans. Each access estimates anew, which takes milliseconds. Without failed attempts ``cost`` lies in
+        the range. Prefixes that other instances left in the caches of a provider are not expected.
+        """
+        return None if self.estimator is None else self.estimator.dollars()
 
     @property
     def unknown_calls(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 
 from lmc.driver.run.result import Result
@@ -88,9 +88,10 @@ class Stream:
 
 
 class AsyncStream:
-    """``Stream`` for ``async for``; the run starts with the first step."""
+    """``Stream`` for ``async for``; the run of the program starts with the first step."""
 
-    def __init__(self, start: BoundCall, arguments: Arguments) -> None:
+    def __init__(self, program: str, start: Callable[[], Awaitable[BoundCall]], arguments: Arguments) -> None:
+        self._program = program
         self._start = start
         self._arguments = arguments
         self._result: Result | None = None
@@ -138,10 +139,11 @@ class AsyncStream:
         """The result. An interrupt by the user's code is one: raised in this task, it would end the event loop."""
         try:
             if not self._closed:
-                return (await self._start.gather([self._arguments], tell))[0]
+                start = await self._start()
+                return (await start.gather([self._arguments], tell))[0]
         except asyncio.CancelledError:
             if not self._closed:
                 raise
         except KeyboardInterrupt as error:
-            return Result.failed(error, Profile(self._start.function.name))
-        return Result.failed(cancelled_error(), Profile(self._start.function.name))
+            return Result.failed(error, Profile(self._program))
+        return Result.failed(cancelled_error(), Profile(self._program))

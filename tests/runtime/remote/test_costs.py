@@ -1,10 +1,12 @@
 """Dollars of runs on simulated providers: those of what the providers bill, each attempt priced by itself."""
 
+import dataclasses
 import json
 import re
 import subprocess
 import sys
 from decimal import Decimal
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import pytest
 import lmc
 from lmc.cost.budget import Budget
 from lmc.cost.prices import Price, PriceBook, Rate
+from lmc.driver.commands.cost import estimate_rows_of
+from lmc.driver.options import Options
 from lmc.driver.run import money
 from lmc.driver.run.money import CostTotal, RunPrices, Spending, dollars_text
 from lmc.driver.targets.hosted import hosted_target
@@ -48,6 +52,24 @@ def test_a_result_costs_what_the_provider_bills(api: str, form: str):
             found = program.batch(ROWS if form == "list" else iter(ROWS))
         assert total(found) == billed(simulator).usd > 0
         assert not any(each.unknown_calls for each in found)
+
+
+@pytest.mark.parametrize("api", SPECS)
+def test_a_result_has_the_estimate_of_its_row(api: str):
+    with hosted(), Simulator() as simulator:
+        place = target(simulator.url, api)
+        program = discussion.on(place)
+        for row, result in zip(ROWS[:2], program.batch(ROWS[:2]), strict=True):
+            found, cost = result.estimated_cost, result.cost
+            assert found == estimate_rows_of(discussion._runner.function, Options(place), [row]).total.dollars
+            assert found is not None
+            assert cost is not None
+            assert cost in found
+            sent = ForkingPickler.loads(ForkingPickler.dumps(result))  # pyright: ignore[reportAttributeAccessIssue]
+            assert (sent, sent.cost, sent.estimated_cost) == (result, cost, None)
+            assert dataclasses.asdict(result)["value"] == result.value
+        assert program.eager(**ROWS[0]).estimated_cost is None
+    assert discussion.on("toy").run("What?").estimated_cost is None
 
 
 def test_the_cost_of_answers_from_a_journal_is_theirs(monkeypatch: pytest.MonkeyPatch):

@@ -280,12 +280,23 @@ def test_a_fallback_that_is_down_does_not_block_a_resumption(
     scripted.answers["/v1/models"] = models[False]
 
 
+@pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.usefixtures("cache")
-def test_a_run_in_an_event_loop_does_not_block_it(toy: Served, toy_folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_in_an_event_loop_does_not_block_it(
+    streams: bool, toy: Served, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     threads: list[threading.Thread] = []
     monkeypatch.setattr(probes, "probe", lambda target: threads.append(threading.current_thread()) or probe(target))
     options = Options(lmc.remote(f"server:{toy.url}", tokenizer=str(toy_folder)))
-    found = asyncio.run(Runner(program, options).arun((("rain",), {})))
+    runner = Runner(program, options)
+
+    async def streamed() -> Any:
+        stream = runner.astream((("rain",), {}))
+        async for _ in stream:
+            pass
+        return stream.result
+
+    found = asyncio.run(streamed() if streams else runner.arun((("rain",), {})))
     assert found.value == Runner(program, Options("toy")).run((("rain",), {})).value
     assert len(threads) == 1
     assert threads[0] is not threading.current_thread()
