@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
@@ -92,23 +92,25 @@ _LEAST = Amount(tokens=1, calls=1)
 class Reservation:
     """The worst case of a request: it waits, is held, or is over.
 
-    For an attempt whose cost can be looked up, ``decided`` starts the look-up, during which it is held.
+    For an attempt whose cost can be looked up, ``decided`` starts the look-up, during which it is held. Lower ranks go
+    first.
     """
 
     worst: Amount
     decided: Callable[[BudgetError | None, Reservation], object]
     is_held: bool = False
+    rank: int = 0
 
 
 @dataclass
 class BudgetLedger:
     """The account of one run. Thread-safe; ``spent`` and all that is ``reserved`` never exceed the budget together.
 
-    Reservations that do not fit wait in order. Where nothing is held and the first of them still does not fit, the
-    costs of ``fetchable`` attempts are looked up. Where there are none left, the run is over: it and all others are
-    refused. ``unknown`` counts attempts whose usage never came, and requests of earlier sessions that were in flight:
-    ``spent`` has them at their worst case. ``fetchable`` is the part of that whose usage may still come: the provider
-    keeps the answers.
+    Reservations that do not fit wait: the lowest rank is first, then the one that came first. Where nothing is held and
+    the first of them still does not fit, the costs of ``fetchable`` attempts are looked up. Where there are none left,
+    the run is over: it and all others are refused. ``unknown`` counts attempts whose usage never came, and requests of
+    earlier sessions that were in flight: ``spent`` has them at their worst case. ``fetchable`` is the part of that
+    whose usage may still come: the provider keeps the answers.
     """
 
     budget: Budget
@@ -118,17 +120,20 @@ class BudgetLedger:
     unknown: int = 0
     is_over: bool = False
     _held: int = 0
-    _waiting: deque[Reservation] = field(default_factory=deque[Reservation], repr=False)
+    _waiting: list[Reservation] = field(default_factory=list[Reservation], repr=False)
+    """The first one is at the end."""
     _fetchable: dict[Reservation, None] = field(default_factory=dict[Reservation, None], repr=False)
     _to_find: list[Reservation] = field(default_factory=list[Reservation], repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _is_deciding: bool = False
 
-    def reserve(self, worst: Amount, decided: Callable[[BudgetError | None, Reservation], object]) -> Reservation:
+    def reserve(
+        self, worst: Amount, decided: Callable[[BudgetError | None, Reservation], object], rank: int = 0
+    ) -> Reservation:
         """Reserve ``worst``, now or later: any thread calls ``decided`` once, with an error if it is refused."""
-        reservation = Reservation(worst, decided)
+        reservation = Reservation(worst, decided, rank=rank)
         with self._lock:
-            self._waiting.append(reservation)
+            self._waiting.insert(bisect_left(self._waiting, -rank, key=lambda each: -each.rank), reservation)
         self._decide()
         return reservation
 
@@ -261,9 +266,9 @@ class BudgetLedger:
     def _next(self) -> tuple[Reservation, BudgetError | None] | None:
         with self._lock:
             if self._waiting and not self.is_over:
-                first = self._waiting[0]
+                first = self._waiting[-1]
                 if (self.spent + self.reserved + first.worst).fits(self.budget):
-                    self._waiting.popleft()
+                    self._waiting.pop()
                     self._hold(first)
                     return first, None
                 if not self._held:
@@ -274,7 +279,7 @@ class BudgetLedger:
                         return fetchable, None
                 self.is_over = not self._held
             if self._waiting and self.is_over:
-                refused = self._waiting.popleft()
+                refused = self._waiting.pop()
                 return refused, self._error(refused.worst)
             self._is_deciding = False
             return None

@@ -98,6 +98,7 @@ class BudgetedEngine(EngineLayer):
             worst=worst,
             each=each,
             kept=kept,
+            rank=0 if request.place is None else request.place.rank,
         )
 
 
@@ -129,11 +130,12 @@ class _Budgeted(LayerHandle[T]):
     worst: Amount
     each: Sequence[Amount]
     kept: _KeptAnswer | None
+    rank: int
     reservation: Reservation | None = None
 
     def reserve(self) -> None:
         """Wait for room in the budget, then send it."""
-        self.reservation = self.budget.ledger.reserve(self.worst, self.decided)
+        self.reservation = self.budget.ledger.reserve(self.worst, self.decided, self.rank)
 
     def fetch(self, held: Reservation, stored: StoredAnswer, asks: Callable[[], Handle[T]] | None) -> None:
         """Fetch its answer, which costs nothing more than ``held``. ``asks`` it anew where its provider has none."""

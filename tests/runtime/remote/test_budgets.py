@@ -25,7 +25,7 @@ from lmc.ir.usage import Usage
 from lmc.runtime.executor import Limits
 from tests.runtime.journal.journals import break_off
 from tests.runtime.remote.faults import Fault, FaultProxy, seeded
-from tests.runtime.remote.hosted_runs import PROGRAM, SPECS, answer, discussion, hosted, target
+from tests.runtime.remote.hosted_runs import PROGRAM, REQUESTS, SPECS, answer, discussion, hosted, target
 from tests.runtime.remote.simulator import Simulator
 
 ROWS = [{"question": f"What is {number}?"} for number in range(12)]
@@ -249,6 +249,16 @@ def test_a_refusal_leaves_what_is_in_flight_as_it_is(tmp_path: Path, monkeypatch
         found = program.on(budget=Budget(calls=1000), resume=True).batch(ROWS)
         assert not any(each.error for each in found)
         assert journals.summary(path).requests.repeated == len(before.in_flight)
+
+
+def test_a_budget_is_spent_on_rows_that_finish():
+    """Where requests wait for it, rows that have begun go first: others would cost and end without a result."""
+    rows = [{"question": f"What is {number}?"} for number in range(40)]
+    with hosted(), Simulator(latency=0.01) as simulator:
+        program = discussion.on(target(simulator.url, "chat", attempts=6), budget=Budget(calls=90))
+        done = sum(each.error is None for each in program.batch(rows))
+        at_once = 90 // 6
+        assert done * REQUESTS >= len(simulator.arrivals) - at_once > 60
 
 
 def test_requests_that_a_budget_refused_are_not_in_the_journal(tmp_path: Path):
