@@ -167,7 +167,8 @@ class PriceBook:
         decides only if it is that of another known provider: other ones are taken for proxies of its own provider.
         """
         if target.remote is None or target.path is None:
-            return Unpriced(target.spec, "it runs on this machine")
+            why = ", and [tool.lmc.prices] is for hosted models and servers" if target.spec in self._own else ""
+            return Unpriced(target.spec, f"it runs on this machine{why}")
         is_server = target.kind == "server"
         model = target.path.partition("#")[2] if is_server else target.path
         for name in (target.spec, model):
@@ -212,8 +213,10 @@ def _own_price(name: str, table: Any, file: str) -> Price:
     remedy = f"give dollars per million tokens: {', '.join(OWN_KEYS)}"
     if not isinstance(table, Mapping):
         raise InputError(f"{where} is no table", remedy=remedy)
-    for key in table:
+    for key, value in table.items():
         if key not in OWN_KEYS:
+            if isinstance(value, Mapping):  # [tool.lmc.prices.gpt-4.1]
+                remedy = f'a dot divides names in TOML: write [tool.lmc.prices."{_joined(f"{name}.{key}", value)}"]'
             raise InputError(f"{where} has no key {key!r}", remedy=remedy)
     for key in OWN_KEYS[:2]:
         if key not in table:
@@ -229,6 +232,14 @@ def _own_price(name: str, table: Any, file: str) -> Price:
         write,
         rates.get("cache_write_1h", write),
     )
+
+
+def _joined(name: str, table: Mapping[str, Any]) -> str:
+    """Return the name of a model that TOML has divided at its dots."""
+    for key, value in table.items():
+        if key not in OWN_KEYS and isinstance(value, Mapping):
+            return _joined(f"{name}.{key}", value)
+    return name
 
 
 def _own_dollars(where: str, value: Any) -> Decimal:

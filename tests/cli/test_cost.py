@@ -235,3 +235,18 @@ def test_no_file_that_is_read_or_written_otherwise_is_replaced(lmc, options: tup
     assert refused.code == 2
     assert "would be gone" in refused.err
     assert {path: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize("files", [("a.txt", "./a.txt"), ("-", "-"), ("a.txt", "../{}/a.txt")])
+def test_two_formats_never_go_to_one_file(lmc, files: tuple[str, str]):
+    outputs = [word for file in files for word in ("-o", file.format(Path.cwd().name))]
+    said = lmc(*JUDGE, "--model", "toy", "--format", "table", "--format", "json", *outputs)
+    assert (said.code, said.out) == (2, "")
+    assert "formats go to" in said.err
+
+
+def test_a_baseline_may_begin_with_a_byte_order_mark(lmc):
+    assert lmc(*JUDGE, "--model", "toy", "--update-baseline").code == 0
+    text = Path("lmc-cost.json").read_text(encoding="utf-8")
+    Path("base.json").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert "vs base" in lmc(*JUDGE, "--model", "toy", "--baseline", "base.json").out

@@ -197,6 +197,33 @@ def test_own_prices_come_first():
     assert "batches" in unpriced("openai:gpt-5.6", book, batch=True).reason
 
 
+def test_prices_of_a_local_model_do_not_count_and_the_reason_says_so():
+    book = PriceBook({"builtin": {"input": 1, "output": 1}})
+    assert "is for hosted models and servers" in book.find(Target("builtin")).reason  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("[tool.lmc.prices.gpt-4.1]\ninput = 1\noutput = 2\n", '"gpt-4.1"'),
+        ("[tool.lmc.prices.claude-3.5.1-x]\ninput = 1\noutput = 2\n", '"claude-3.5.1-x"'),
+        (
+            "[tool.lmc.prices.fast]\ninput = 1\noutput = 2\n"
+            '[tool.lmc.targets.fast]\nkind = "openai"\nmodel = "gpt-5"\n',
+            '"openai:gpt-5"',
+        ),
+    ],
+)
+def test_the_remedy_has_the_name_of_the_model_that_is_meant(
+    text: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "pyproject.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:
+        price_book()
+    assert str(caught.value.remedy).endswith(f"write [tool.lmc.prices.{name}]")
+
+
 WRONG = {
     "negative": "input = -1\noutput = 1",
     "text": 'input = "1"\noutput = 1',

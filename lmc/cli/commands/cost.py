@@ -162,8 +162,8 @@ def _paired(forms: list[str], outputs: list[str]) -> list[tuple[str, str | None]
     files = [*(None if each == "-" else each for each in outputs), *[None] * (len(forms) - len(outputs))]
     if files.count(None) > 1:
         raise driver.UsageError("several formats go to standard output", remedy="give a file for each: -o FILE")
-    named = [each for each in files if each is not None]
-    if len(set(named)) < len(named):
+    named = [Path(each).resolve() for each in files if each is not None]
+    if len({*named}) < len(named):
         raise driver.UsageError("two formats go to one file", remedy="name a file for each: -o FILE")
     return list(zip(forms, files, strict=True))
 

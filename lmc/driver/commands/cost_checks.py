@@ -61,7 +61,7 @@ def baseline_path(named: str | None) -> str:
 def load_baseline(path: str) -> CostBaseline:
     """Return the baseline of a file. Raises ``UsageError`` if there is none, ``InputError`` if it is not valid."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")  # PowerShell writes a mark
     except OSError as error:
         raise UsageError(
             f"the baseline {path} can't be read: {error.strerror}", remedy="write it with lmc cost --update-baseline"

@@ -289,7 +289,13 @@ def _read_settings(path: Path, version: tuple[int, ...]) -> Mapping[str, Any]:
         for name in defined:
             part = f".{TARGETS_TABLE}.{name}"
             _check_name(name)
-            defined_target(name, defined)
+            target = defined_target(name, defined)
+            if name in prices and name != target.path:
+                part = f".{PRICES_TABLE}.{name}"
+                raise InputError(
+                    f"{name} is a target, and prices are those of models",
+                    remedy=f'write [tool.lmc.{PRICES_TABLE}."{target.spec}"]',
+                )
         part = ""
         _parse(settings, defined)
     except InputError as error:

@@ -16,8 +16,8 @@ def arrow(change: Decimal, before: Decimal) -> str:
     if abs(change) < _SMALLEST:
         return "±0 %"
     share = percent(change, before)
-    shown = "" if share is None else f"{abs(share):.0f} % " if abs(share) >= 1 else f"{abs(share):.1g} % "
-    return f"{'▼' if change < 0 else '▲'}{shown}({_signed(change)})"
+    shown = "" if share is None else f"{abs(share):.0f} %" if abs(share) >= 1 else f"{abs(share):.1g} %"
+    return f"{'▼' if change < 0 else '▲'}{shown} ({_signed(change)})"
 
 
 def versus(call: ComparedCall) -> str:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmc.report.cost.amounts import dollars, number
+from lmc.report.cost.changes import arrow
 
 _SIZES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _values = st.one_of(st.integers(0, 10**14), st.floats(0, 2e6))
@@ -52,3 +53,17 @@ def test_dollars_have_two_digits_that_count_and_bounds_are_rounded_up(value: Dec
 )
 def test_units_are_chosen_by_the_rounded_number(value: float, shown: str) -> None:
     assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "shown"),
+    [
+        ("0.5", "0", "▲ (+$0.50)"),
+        ("0.5", "1", "▲50 % (+$0.50)"),
+        ("-0.5", "1", "▼50 % (−$0.50)"),
+        ("0.004", "1", "▲0.4 % (+$0.0040)"),
+        ("0", "0", "±0 %"),
+    ],
+)
+def test_a_change_has_a_share_where_there_was_something_before(change: str, before: str, shown: str) -> None:
+    assert arrow(Decimal(change), Decimal(before)) == shown
