@@ -89,7 +89,7 @@ def _rows(report: CostReport, compared: ComparedReport | None) -> Iterator[_Row]
 
 def _order(row: _Row) -> tuple[Decimal, Decimal, str, str, str]:
     """Return the place of a row: the biggest change first, then the dearest; unknown changes before all others."""
-    unknown = row.call is not None and row.call.change is None
+    unknown = row.call is not None and row.call.change is None and row.call.kind != "same"
     change = Decimal("Infinity") if unknown else abs(row.change or Decimal(0))
     money = row.money.expected if row.money is not None else Decimal(0)
     return -change, -money, *row.program.key, row.op
@@ -113,7 +113,7 @@ def _total_change(compared: ComparedReport | None) -> str:
         return ""
     change = compared.change
     if change is None:
-        return ", change not known"
+        return ", change of dollars not known"
     return f" {arrow(change.own + change.prices, compared.before or Decimal(0))}"
 
 

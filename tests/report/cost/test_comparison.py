@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lmc.ir.errors import InputError
 from lmc.report.cost.baseline import baseline_of, baseline_schema_text, baseline_text, read_baseline
-from lmc.report.cost.changes import earlier
+from lmc.report.cost.changes import causes, earlier, total_change, versus
 from lmc.report.cost.comparison import ComparedReport, DollarChange, compare
 from lmc.report.cost.limits import CheckedLimit, CostLimits, check_limits
 from lmc.report.cost.model import CountRange, MoneyRange, PriceRate, ProgramCost
@@ -304,3 +304,24 @@ def test_tables_of_limits_that_are_wrong(table: dict[str, Any], message: str) ->
     with pytest.raises(InputError) as raised:
         CostLimits.of(table, f"{Path('pyproject.toml')}: [tool.lmc.budget]")
     assert message in str(raised.value)
+
+
+def test_calls_and_tokens_are_compared_where_dollars_are_not_known() -> None:
+    more = {"calls": 20, "prompt": 1500, "cached": 0, "output": 10.004}
+    now, was = _with("judge/topic", **more), _with("judge/old", calls=1, prompt=7)
+    found = _compared(program(now, price=None), program(was, price=None)).programs[0]
+    assert [(each.op, versus(each)) for each in found.calls] == [
+        ("judge/topic", "calls ▲100 %, in ▲50 %, cached ▼100 %, out ▲0.04 %"),
+        ("judge/why", "±0 tokens"),
+        ("judge/old", "removed"),
+    ]
+    assert total_change(found) == "calls ▲43 %, in ▲16 %, cached ▼100 %, out ▲0.001 %"
+    assert causes(found) == (
+        f"your change {total_change(found)}; dollars not known: a price is missing now or in the baseline"
+    )
+    same = _compared(program(_BEFORE, price=None), program(_BEFORE, price=None)).programs[0]
+    assert causes(same).startswith("your change ±0 tokens; dollars not known")
+    (added, *_) = _compared(
+        program(_with("a/new", calls=1, prompt=7), price=None), program(_BEFORE, price=None)
+    ).programs
+    assert [versus(each) for each in added.calls] == ["±0 tokens", "±0 tokens", "added"]
