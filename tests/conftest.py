@@ -3,6 +3,7 @@
 `LMC_TEST_FULL=1` (make test-full) raises the counts. Fixtures and strategies of one package live in its own folder.
 """
 
+import gc
 import importlib
 import os
 from pathlib import Path
@@ -48,6 +49,16 @@ def _cuda_is_available() -> bool:
     except ImportError:
         return False
     return torch.cuda.is_available()
+
+
+# Tests are many objects that live to the end: looking through them again and again takes a third of the collection.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Begin to collect garbage, but none of what is there by now."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
