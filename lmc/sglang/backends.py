@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from lmc.driver import DEFAULT_BACKEND, InputError, Options, RemoteTarget, adopt_engine, close_engine, engine_info
+from lmc.driver import (
+    DEFAULT_BACKEND,
+    InputError,
+    Options,
+    RemoteTarget,
+    adopt_engine,
+    close_engine,
+    engine_info,
+    remote,
+)
 from lmc.driver import flush_cache as flush_cache_of
 from lmc.frontend.source.locations import user_location
 from lmc.ir.engine.target import TARGETS
@@ -126,22 +136,43 @@ def Runtime(  # noqa: N802 - the name is sglang's
 Engine = Runtime
 
 
-def RuntimeEndpoint(base_url: str, api_key: str | None = None) -> Backend:  # noqa: N802 - the name is sglang's
+def RuntimeEndpoint(  # noqa: N802 - the name is sglang's
+    base_url: str, api_key: str | None = None, **others: Any
+) -> Backend:
     """A server that runs: sglang's, vLLM's or ``lmc serve``. ``base_url`` is its address."""
     _refuse_key(api_key)
+    _refuse_others("RuntimeEndpoint", f"server:{base_url}", others)
     return Backend(f"server:{base_url}")
 
 
-def OpenAI(model_name: str, api_key: str | None = None) -> Backend:  # noqa: N802 - the name is sglang's
-    """A model of OpenAI. The key is that of the environment (``OPENAI_API_KEY``)."""
-    _refuse_key(api_key)
-    return Backend(f"openai:{model_name}")
+def OpenAI(  # noqa: N802 - the name is sglang's
+    model_name: str, api_key: str | None = None, base_url: str | None = None, **others: Any
+) -> Backend:
+    """A model of OpenAI, or of the service at ``base_url``. The key is that of the environment (``OPENAI_API_KEY``)."""
+    return _hosted("OpenAI", f"openai:{model_name}", api_key, base_url, others)
 
 
-def Anthropic(model_name: str, api_key: str | None = None) -> Backend:  # noqa: N802 - the name is sglang's
-    """A model of Anthropic. The key is that of the environment (``ANTHROPIC_API_KEY``)."""
+def Anthropic(  # noqa: N802 - the name is sglang's
+    model_name: str, api_key: str | None = None, base_url: str | None = None, **others: Any
+) -> Backend:
+    """A model of Anthropic, perhaps at ``base_url``. The key is that of the environment (``ANTHROPIC_API_KEY``)."""
+    return _hosted("Anthropic", f"anthropic:{model_name}", api_key, base_url, others)
+
+
+def _hosted(name: str, spec: str, api_key: str | None, base_url: str | None, others: Mapping[str, Any]) -> Backend:
     _refuse_key(api_key)
-    return Backend(f"anthropic:{model_name}")
+    _refuse_others(name, spec, others)
+    return Backend(spec if base_url is None else remote(spec, base_url=base_url))
+
+
+def _refuse_others(name: str, spec: str, others: Mapping[str, Any]) -> None:
+    """Raise ``InputError`` for arguments of sglang, or of an SDK's client, that mean nothing here."""
+    if others:
+        raise InputError(
+            f"{name} has no argument {next(iter(others))!r} here",
+            remedy=f'leave it out, or name the target with its settings: sgl.Backend(lmc.remote("{spec}", …))',
+            location=user_location(),
+        )
 
 
 def _refuse_key(api_key: str | None) -> None:
