@@ -66,9 +66,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         Path("essays.jsonl").write_text("".join(json.dumps({"essay": f"Essay {n}"}) + "\n" for n in range(4)))
-        Path(".gitignore").write_text(
-            "base.json\ncomment.md\nlimits.xml\nhints.sarif\nbin/\n__pycache__/\n*.log\ncost.txt\n"
-        )
+        Path(".gitignore").write_text("base.json\ncomment.md\nlimits.xml\nhints.sarif\nbin/\n__pycache__/\n*.log\n")
         Path("bin").mkdir()
         lmc = f'#!/bin/sh\nexec {sys.executable} -c "from lmc.cli.start import main; main()" "$@"\n'
         for name, text in (("gh", _GH), ("lmc", lmc)):
@@ -184,7 +182,7 @@ def test_the_hook_renews_the_baseline(repository: Path) -> None:
     assert _sh(hook["entry"]).returncode == 0
     changed = _git("diff", "--stat", "lmc-cost.json")
     assert "lmc-cost.json" in changed
-    assert re.search(hook["files"], "judge.py")
+    assert all(re.search(hook["files"], name) for name in ("judge.py", "rows.jsonl", "judge.profile.json"))
     _write(100, program="# A comment moves all lines.\n" + _PROGRAM)
     assert _sh(hook["entry"]).returncode == 0
     assert _git("diff", "--stat", "lmc-cost.json") == ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
 from lmc.cost.prices import MONEY
-from lmc.report.cost.model import CostFigures, CountRange, MoneyRange, ProgramCost, money_text
+from lmc.report.cost.model import CallFigures, CostFigures, CountRange, MoneyRange, ProgramCost, money_text
 
 UNPRICED = "unpriced"
 UNBOUNDED = "unbounded"
@@ -96,8 +97,44 @@ def calls(program: ProgramCost) -> str:
 
 
 def critical_path(program: ProgramCost) -> str:
-    """Return the number of calls that wait for each other, as ``calls`` does."""
-    return _total(program, program.critical_path.calls)
+    """Return the calls that wait for each other, and their seconds where they are known: ``2 calls, 0.3 s``."""
+    path = program.critical_path
+    shown = f"{_total(program, path.calls)} call{'' if path.calls.most == 1 else 's'}"
+    return shown if path.seconds is None else f"{shown}, {_total(program, path.seconds)} s"
+
+
+def run_of(program: ProgramCost) -> list[str]:
+    """Return what is known of the run of the rows: its seconds, and cached tokens, on a local model those of its pool.
+
+    Empty: nothing is cached.
+    """
+    total, local = program.total, program.local
+    found = [] if total.seconds is None else [f"{_total(program, total.seconds)} s"]
+    if local is not None:
+        found.append(f"machine {local.machine}, error of steps {local.error:.0%}")
+        found.append(f"hits {local.hit_rate:.0%}")
+        found.append(f"KV pool peak {number(local.kv_peak)} tokens")
+    elif total.cached.most != 0 and total.prompt.expected:
+        found.append(f"hits {total.cached.expected / total.prompt.expected:.0%} expected")
+    return found
+
+
+def bases(calls: Sequence[CallFigures]) -> str:
+    """Return where the expected outputs of so many calls come from; empty: all of them were measured."""
+    names = {
+        "recorded": "recorded",
+        "profile": "of the profile",
+        "plan": "of the program",
+        "guess": "guessed from max_tokens",
+    }
+    found: dict[str, int] = {}
+    for call in calls:
+        if call.output.most != 0:
+            for basis in call.bases:
+                found[basis] = found.get(basis, 0) + 1
+    if set(found) <= {"recorded", "profile"}:
+        return ""
+    return ", ".join(f"{found[basis]} {name}" for basis, name in names.items() if basis in found)
 
 
 def total_usd(program: ProgramCost) -> str:

@@ -10,12 +10,14 @@ from decimal import ROUND_CEILING, Decimal
 from lmc.report.cost.amounts import (
     ESTIMATED,
     UNBOUNDED,
+    bases,
     calls,
     count,
     critical_path,
     dollars,
     outputs,
     prompts,
+    run_of,
     total_usd,
     usd,
 )
@@ -124,6 +126,9 @@ def _programs(report: CostReport, compared: ComparedReport | None) -> Iterator[s
             f"- {_text(program.program)} on {_text(program.model)}, {program.rows.count:,} rows: "
             f"{total_usd(program)}, {calls(program)} calls, critical path {critical_path(program)}"
         )
+        guessed = bases(program.calls)
+        more = [*run_of(program), *([f"expected outputs: {guessed}"] if guessed else [])]
+        line += "".join(f", {_text(each)}" for each in more)
         lines.append(line + ("" if compared is None else f"; {_changed(compared.find(program))}"))
     removed = () if compared is None else compared.removed
     lines += [f"- {_text(name)} on {_text(model)}: removed" for name, model in removed]

@@ -8,6 +8,7 @@ from decimal import Decimal
 from lmc.report.cost.amounts import (
     ESTIMATED,
     UNPRICED,
+    bases,
     calls,
     count,
     critical_path,
@@ -16,14 +17,13 @@ from lmc.report.cost.amounts import (
     number,
     outputs,
     prompts,
+    run_of,
     total_usd,
     usd,
 )
 from lmc.report.cost.changes import causes, earlier, total_change, versus
 from lmc.report.cost.comparison import ComparedCall, ComparedProgram, ComparedReport
 from lmc.report.cost.model import (
-    CallFigures,
-    CostFigures,
     CostReport,
     CountRange,
     PassSaving,
@@ -55,13 +55,6 @@ def table(report: CostReport, compared: ComparedReport | None = None) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def hit_rate(figures: CostFigures) -> str | None:
-    """Return the share of prompt tokens that caches are expected to have; None where nothing is cached."""
-    if figures.cached.most == 0 or not figures.prompt.expected:
-        return None
-    return f"hits {figures.cached.expected / figures.prompt.expected:.0%} expected"
-
-
 def _program(program: ProgramCost, compared: ComparedProgram | None) -> Iterator[str]:
     rows = f"{program.rows.count:,} row{'' if program.rows.count == 1 else 's'}"
     of = f" of {program.rows.file}" if program.rows.file else ""
@@ -85,7 +78,7 @@ def _program(program: ProgramCost, compared: ComparedProgram | None) -> Iterator
         yield f"prices: {program.price.entry}, {program.price.source}{version}"
     if program.tokens == "estimated":
         yield ESTIMATED
-    guessed = _bases(program.calls)
+    guessed = bases(program.calls)
     if guessed:
         yield f"expected outputs: {guessed}"
     if program.savings:
@@ -133,21 +126,8 @@ def _lines(program: ProgramCost, compared: ComparedProgram | None) -> Iterator[S
 
 
 def _total(program: ProgramCost) -> str:
-    total = program.total
-    parts = [f"TOTAL  {total_usd(program)}", f"calls {calls(program)}"]
-    path = f"critical path {critical_path(program)} call{'' if program.critical_path.calls.most == 1 else 's'}"
-    if program.critical_path.seconds is not None:
-        path += f", {_seconds(program.critical_path.seconds)}"
-    parts.append(path)
-    if total.seconds is not None:
-        parts.append(_seconds(total.seconds))
-    hits = hit_rate(total)
-    if program.local is not None:
-        hits = f"hits {program.local.hit_rate:.0%}   KV pool peak {number(program.local.kv_peak)} tokens"
-        parts.append(f"machine {program.local.machine}, error of steps {program.local.error:.0%}")
-    if hits is not None:
-        parts.append(hits)
-    return "   ".join(parts)
+    parts = [f"TOTAL  {total_usd(program)}", f"calls {calls(program)}", f"critical path {critical_path(program)}"]
+    return "   ".join([*parts, *run_of(program)])
 
 
 def _side_by_side(models: Sequence[ProgramCost]) -> Iterator[str]:
@@ -182,23 +162,6 @@ def _saving(saving: PassSaving) -> str:
     figures = [(saving.calls, "calls"), (tokens, "computed tokens"), (saving.output, "output tokens")]
     shown = [f"{'−' if value < 0 else ''}{number(abs(value))} {unit}" for value, unit in figures if value]
     return f"{saving.name} {' and '.join(shown) or 'nothing'}"
-
-
-def _bases(calls: Sequence[CallFigures]) -> str:
-    names = {
-        "recorded": "recorded",
-        "profile": "of the profile",
-        "plan": "of the program",
-        "guess": "guessed from max_tokens",
-    }
-    found: dict[str, int] = {}
-    for call in calls:
-        if call.output.most != 0:
-            for basis in call.bases:
-                found[basis] = found.get(basis, 0) + 1
-    if set(found) <= {"recorded", "profile"}:
-        return ""
-    return ", ".join(f"{found[basis]} {name}" for basis, name in names.items() if basis in found)
 
 
 def _seconds(found: CountRange | None) -> str:

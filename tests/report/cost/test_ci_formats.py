@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from decimal import Decimal
@@ -18,7 +19,7 @@ from lmc.report.cost.comparison import compare
 from lmc.report.cost.junit import junit
 from lmc.report.cost.limits import CheckedLimit, CostLimits, check_limits
 from lmc.report.cost.markdown import MARKER, MOST_CHARACTERS, markdown
-from lmc.report.cost.model import CostHint, CostPlace, CostReport, CountRange
+from lmc.report.cost.model import CostHint, CostPlace, CostReport, CountRange, LocalRun
 from lmc.report.cost.sarif import sarif
 from lmc.report.cost.table import table
 from tests.report.browser.bundle import TOOLS
@@ -108,6 +109,28 @@ def test_a_comment_marks_figures_as_the_table_does() -> None:
         assert figure in shown
     assert "~ tokens are estimated" in text
     assert "~" not in markdown(report(found), None, ())
+
+
+@pytest.mark.parametrize("most", [3.5, None])
+def test_a_comment_has_the_run_of_a_local_model_and_the_basis_of_its_outputs(most: float | None) -> None:
+    found = program({"judge/a": {"calls": 2, "prompt": 840, "cached": 9, "output": 5}}, price=None)
+    seconds = CountRange(least=1, expected=2, most=most)
+    local = LocalRun(machine="one CPU", constants={}, error=0.1, kv_peak=1200, hit_rate=0.25)
+    timed = found.model_copy(
+        update={
+            "local": local,
+            "calls": tuple(call.model_copy(update={"bases": ("guess",)}) for call in found.calls),
+            "total": found.total.model_copy(update={"seconds": seconds}),
+            "critical_path": found.critical_path.model_copy(update={"seconds": seconds}),
+        }
+    )
+    time = "2–3.5 s" if most else "at least 2–unbounded s"
+    for text in (html.unescape(markdown(report(timed), None, ())), table(report(timed))):
+        for figure in (f"2 calls, {time}", "machine one CPU", "hits 25%", "KV pool peak 1.2k tokens"):
+            assert figure in text
+        assert text.count(time) == 2
+        assert "expected outputs: 1 guessed from max_tokens" in text
+    assert "expected outputs" not in markdown(report(found), None, ())
 
 
 @pytest.mark.parametrize("unknown", ["usd", "calls", "break", "price"])
