@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from lmc.driver.options import Options
+from lmc.driver.run.stream import Stream
 from lmc.driver.runner import Runner
+from lmc.driver.targets.service import Running
 from lmc.frontend.program.function import JittedFunction
 from lmc.ir.errors import RequestCancelledError
 from tests.driver import programs
@@ -29,6 +31,21 @@ def test_a_closed_stream_has_a_result_that_says_so(late: LateEngine):
     assert isinstance(result.error, RequestCancelledError)
     assert (result.value, result.text, result.profile.program) == (None, "", "judge")
     assert stream.result is result
+
+
+def test_a_stream_that_is_left_behind_ends_its_run(late: LateEngine):
+    """``for event in program.stream(…): break`` pays for nothing that follows."""
+    late.stuck = {"judge/verdict"}
+    running: list[Running[None]] = []
+    for _ in remembered(runner(programs.judge).stream((("x",), {})), running):
+        break
+    with pytest.raises(RequestCancelledError):
+        running[0].result(20.0)
+
+
+def remembered(stream: Stream, running: list[Running[None]]) -> Stream:
+    running.append(stream._running)
+    return stream
 
 
 def test_events_know_what_their_generation_continues():

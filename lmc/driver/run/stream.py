@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 
 from lmc.driver.run.result import Result
 from lmc.driver.run.start import Arguments, BoundCall, check_may_wait, raise_error
 from lmc.driver.targets.cancelling import cancelled_error
+from lmc.driver.targets.service import Running
 from lmc.ir.engine.forks import forked
 from lmc.ir.errors import InputError, RequestCancelledError
 from lmc.ir.profile import Profile
@@ -20,8 +22,8 @@ from lmc.runtime.events import OnEvent, TokenEvent
 class Stream:
     """Token events of one run, as they come. Iterating raises the run's error at its end; ``result`` is set then.
 
-    Use it in a ``with`` block, or ``close`` it, to cancel a run before its end. Every use in a child that ``os.fork``
-    made during the run raises ``EngineError``.
+    Use it in a ``with`` block, or ``close`` it, to cancel a run before its end. A stream that nothing refers to is
+    cancelled too. Every use in a child that ``os.fork`` made during the run raises ``EngineError``.
     """
 
     def __init__(self, start: BoundCall, arguments: Arguments) -> None:
@@ -42,6 +44,7 @@ class Stream:
         self._events = events
         self._over = False
         self._running = start.home.loop.start(main())
+        weakref.finalize(self, _leave, self._running, self._process).atexit = False
 
     def __iter__(self) -> Stream:
         return self
@@ -85,6 +88,13 @@ class Stream:
         """Raise ``EngineError`` in a forked child: the run is in its parent."""
         if os.getpid() != self._process:
             raise forked()
+
+
+def _leave(running: Running[None], process: int) -> None:
+    """Cancel a run whose events and result can be taken by no one any more: it would go on at a cost."""
+    if os.getpid() == process:
+        with suppress(RuntimeError):  # the loop is closed
+            running.cancel()
 
 
 class AsyncStream:
