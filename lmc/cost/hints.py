@@ -127,7 +127,7 @@ class HintFinder:
         calls.is_bounded = calls.is_bounded and request.runs.most is not None and request.output.most is not None
         calls.has_bounded_prompt = calls.has_bounded_prompt and request.tokens.most is not None
         calls.prompt += runs * request.tokens.expected
-        calls.shared += runs * shared
+        calls.shared += runs * min(shared, request.tokens.expected)  # which a profile may have made smaller
         calls.cached += runs * cached.expected
         if dollars is not None:
             calls.dollars = MONEY.add(calls.dollars, MONEY.multiply(Decimal(runs), dollars.expected))

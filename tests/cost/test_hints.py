@@ -16,6 +16,7 @@ from lmc.cost.caching import CacheRule, SharedPrefixes
 from lmc.cost.estimate import estimate_rows
 from lmc.cost.hints import CODES, FoundHint, HintFinder
 from lmc.cost.prices import Price, Rate
+from lmc.cost.ranges import CostRange
 from lmc.cost.requests import RowRequests
 from lmc.cost.texts import counting
 from lmc.cost.walk import WalkFacts, walk_row
@@ -236,6 +237,20 @@ def test_prefixes_under_the_minimum() -> None:
     assert not _hints(short_rules, rows[:1], rule=CacheRule(2 * length, 128)), "one call"
     long = _essays(3, length=600)
     assert not _hints(short_rules, long, rule=CacheRule(2 * length, 128)), "a small part of the prompts"
+
+
+def test_prompts_share_no_more_tokens_than_they_have() -> None:
+    """With a profile, a prompt may have fewer tokens than its text says."""
+    facts, walked = _walked(short_rules, _essays(3, length=2), None)
+    finder = HintFinder(facts, CacheRule(10**6, 128), "openai:big", _PRICE)
+    tokens: list[int] = []
+    for module, row in walked:
+        finder.add_row(module, row)
+        for request in row.requests:
+            tokens.append(request.tokens.expected)
+            finder.add(request, 2 * request.tokens.expected, CostRange(0, 0, 0), None)
+    (hint,) = (each for each in finder.hints() if each.code == "LMC104")
+    assert f"share about {round(sum(tokens) / len(tokens)):,} tokens" in hint.message
 
 
 @lmc.jit
