@@ -196,8 +196,13 @@ class RunEstimate:
             found = estimate_rows_of(self._runner.function, self._runner.options, self._rows)
         except LmcError:
             return None
-        total, at_least = figures_of(found.total), "" if found.is_whole else "at least "
-        return f"estimated {at_least}{usd(total.usd)}, {at_least}{count(total.calls)} calls"
+        total = figures_of(found.total)
+        shown = [(usd(total.usd), total.usd), (f"{count(total.calls)} calls", total.calls)]
+        parts = (
+            text if found.is_whole and (figure is None or figure.most is not None) else f"at least {text}"
+            for text, figure in shown
+        )
+        return f"estimated {', '.join(parts)}"
 
 
 def rate_of(text: str | None) -> Decimal | None:

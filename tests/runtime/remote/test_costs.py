@@ -148,6 +148,22 @@ def test_the_summary_names_dollars_and_the_entry_of_the_price(
         assert "at least" not in said
 
 
+def test_an_estimate_without_a_bound_is_at_least_so_much(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    with hosted(), Simulator() as simulator:
+        command = command_with(simulator.url)
+        Path("cost_program.py").write_text(
+            "import lmc\n\n\n@lmc.jit\ndef looping(s, question: str):\n    s += lmc.user(question)\n"
+            "    while s.gen('a', max_tokens=4) == 'END':\n        s += lmc.user('Again.')\n    return s['a']\n"
+        )
+        assert run_command(monkeypatch, *command) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"; estimated at least \$0\.\d+ \(unbounded\), at least [\d.]+–unbounded calls", said), said
+
+
 def test_the_summary_lists_attempts_that_may_have_cost_more(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
