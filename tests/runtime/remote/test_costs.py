@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from decimal import Decimal
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -20,7 +21,10 @@ from lmc.driver.options import Options
 from lmc.driver.run import money
 from lmc.driver.run.money import CostTotal, RunPrices, Spending, dollars_text
 from lmc.driver.targets.hosted import hosted_target
+from lmc.ir.engine.protocol import Request, SamplingParams
+from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.usage import Attempt, Usage
+from lmc.runtime.remote.engine import RemoteEngine
 from tests.runtime.journal.journals import break_off
 from tests.runtime.remote.faults import Fault, FaultProxy, listed, seeded
 from tests.runtime.remote.hosted_runs import KEY_NAME, PROGRAM, SPECS, answer, discussion, hosted, target
@@ -52,6 +56,27 @@ def test_a_result_costs_what_the_provider_bills(api: str, form: str):
             found = program.batch(ROWS if form == "list" else iter(ROWS))
         assert total(found) == billed(simulator).usd > 0
         assert not any(each.unknown_calls for each in found)
+
+
+def test_the_rest_of_a_run_has_the_attempts_of_what_was_cancelled():
+    """They end a moment after the run, which is interrupted: each of them may have been billed."""
+    prompt = (256, *b"user\nWhat?", 257, 256, *b"assistant\n")
+    with hosted(), Simulator(latency=5.0) as simulator:
+        place = answer.on(target(simulator.url, "chat")).compile().target
+        engine = RemoteEngine(place, message_tokenizer())
+        try:
+            spent = money.RunMoney.of(None, place)
+            metered = spent.layered(engine, None)
+            asked = [metered.submit(Request(prompt, SamplingParams(max_tokens=9), op_id=f"{n}")) for n in range(20)]
+            while len(simulator.arrivals) < len(asked):
+                time.sleep(0.01)
+            for each in asked:
+                each.cancel()
+            rest = spent.rest()
+            assert rest is not None
+            assert rest.unknown_calls == len(asked)
+        finally:
+            engine.close()
 
 
 @pytest.mark.parametrize("api", SPECS)
