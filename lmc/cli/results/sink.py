@@ -169,7 +169,7 @@ class Sink:
         used = self._usage + (driver.Usage() if self._rows is None else self._rows.unfinished.usage)
         for spending in () if self._rows is None else self._rows.take_beside():
             self._cost.add(spending)
-        budget = None if self._rows is None else self._rows.budget
+        budget = None if self._rows is None or not self._rows.read else self._rows.budget  # else nothing is counted
         by_fallbacks = [
             f"{with_count(count, 'request')} answered by the fallback {name}"
             for name, count in sorted(self._answers.items())

@@ -173,6 +173,22 @@ def test_the_summary_names_dollars_and_the_entry_of_the_price(
         assert "at least" not in said
 
 
+def test_a_run_that_has_nothing_left_to_do_tells_nothing_of_its_budget(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """It reads no journal, so it does not know what earlier sessions have spent."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    with hosted(), Simulator() as simulator:
+        command = [*command_with(simulator.url), "--journal", "run.lmcj", "--budget-usd", "3"]
+        assert run_command(monkeypatch, *command) == 0
+        assert "of the budget of 3 dollars, 0.0" in capsys.readouterr().err
+        assert run_command(monkeypatch, *command, "--resume") == 0
+        said = capsys.readouterr().err
+    assert f"0 rows, 0 failed ({len(ROWS)} more were there already" in said
+    assert "budget" not in said
+
+
 def test_an_estimate_without_a_bound_is_at_least_so_much(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
