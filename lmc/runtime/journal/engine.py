@@ -131,12 +131,12 @@ class _Journaled(LayerHandle[T]):
         self.pass_on(lambda: self.submit(begun), lambda result: self._told(begun, result))
 
     def _told(self, begun: Begun, result: Any) -> None:
-        """Write the end of it, and hand it on once that is on disk."""
+        """Write the end of it, and hand it on once that is on disk. One that is not known is handed on as it is."""
         try:
             outcome = end_of(result)
         except Exception as error:  # a result that JSON can't hold: an engine's fault
             result, outcome = error, end_of(error)
-        self.journal.tell(begun, outcome, lambda error: self.end(error or result))
+        self.journal.tell(begun, outcome, lambda error: self.end(result if outcome is None else error or result))
 
 
 def _delta(generation: Generation) -> TokenDelta:

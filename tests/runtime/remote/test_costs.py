@@ -25,7 +25,7 @@ from lmc.ir.engine.protocol import Request, SamplingParams
 from lmc.ir.tokens.messages import message_tokenizer
 from lmc.ir.usage import Attempt, Usage
 from lmc.runtime.remote.engine import RemoteEngine
-from tests.runtime.journal.journals import break_off
+from tests.runtime.journal.journals import begun, break_off
 from tests.runtime.remote.faults import Fault, FaultProxy, listed, seeded
 from tests.runtime.remote.hosted_runs import KEY_NAME, PROGRAM, SPECS, answer, discussion, hosted, target
 from tests.runtime.remote.simulator import Simulator
@@ -58,7 +58,8 @@ def test_a_result_costs_what_the_provider_bills(api: str, form: str):
         assert not any(each.unknown_calls for each in found)
 
 
-def test_the_rest_of_a_run_has_the_attempts_of_what_was_cancelled():
+@pytest.mark.parametrize("journaled", [False, True])
+def test_the_rest_of_a_run_has_the_attempts_of_what_was_cancelled(journaled: bool, tmp_path: Path):
     """They end a moment after the run, which is interrupted: each of them may have been billed."""
     prompt = (256, *b"user\nWhat?", 257, 256, *b"assistant\n")
     with hosted(), Simulator(latency=5.0) as simulator:
@@ -66,12 +67,15 @@ def test_the_rest_of_a_run_has_the_attempts_of_what_was_cancelled():
         engine = RemoteEngine(place, message_tokenizer())
         try:
             spent = money.RunMoney.of(None, place)
-            metered = spent.layered(engine, None)
+            journal = begun(tmp_path / "j") if journaled else None
+            metered = spent.layered(engine, journal)
             asked = [metered.submit(Request(prompt, SamplingParams(max_tokens=9), op_id=f"{n}")) for n in range(20)]
             while len(simulator.arrivals) < len(asked):
                 time.sleep(0.01)
             for each in asked:
                 each.cancel()
+            if journal is not None:
+                journal.close()  # as the run does, which does not wait for them
             rest = spent.rest()
             assert rest is not None
             assert rest.unknown_calls == len(asked)
