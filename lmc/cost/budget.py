@@ -286,9 +286,12 @@ class BudgetLedger:
 
     def _error(self, worst: Amount | None) -> BudgetError:
         request = "" if worst is None else f", and this request may cost {worst.counted_by(self.budget)}"
+        fewer = ""
+        if worst is not None and worst.calls > 1:
+            fewer = f", or lower the attempts of the target: this request is counted with {worst.calls}"
         return BudgetError(
             f"the budget of {self.budget} is used up: {self.spent.counted_by(self.budget)} are spent{request}",
-            remedy="raise the budget; with a journal, --resume (resume=True) continues the run",
+            remedy=f"raise the budget{fewer}; with a journal, --resume (resume=True) continues the run",
         )
 
 

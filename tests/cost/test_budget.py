@@ -191,15 +191,17 @@ def test_threads_share_a_budget():
     assert ledger.promised == ledger.spent
 
 
-def test_an_error_names_the_budget_and_what_is_missing():
+@pytest.mark.parametrize("calls", [1, 4])
+def test_an_error_names_the_budget_and_what_is_missing(calls: int):
     ledger = BudgetLedger(Budget(usd="0.01", calls=3))
     found: list[BudgetError | None] = []
-    ledger.reserve(Amount(Decimal("0.02"), 5, 1), lambda error, _: found.append(error))
+    ledger.reserve(Amount(Decimal("0.02"), 5, calls), lambda error, _: found.append(error))
     [error] = found
     text = str(error)
     assert "0.01 dollars, 3 calls" in text
-    assert "0.02 dollars, 1 calls" in text
+    assert f"0.02 dollars, {calls} calls" in text
     assert "--resume" in text
+    assert ("attempts" in text) == (calls > 1)
 
 
 @pytest.mark.parametrize(
