@@ -220,7 +220,7 @@ def test_requests_in_flight_count_with_the_attempts_that_left(
 def test_attempts_of_a_session_that_broke_off_are_in_the_budget(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Answers that broke off are billed, and asked for again: all of these attempts count where a run goes on."""
+    """Answers that broke off are billed, and asked for again: all of these attempts count in a run that is resumed."""
     path = str(tmp_path / "j")
     plan = seeded(7, rate=0.7, faults=[Fault.CUT, Fault.RESET_WITHIN_ANSWER, Fault.SERVER_ERROR], most=2)
     with hosted(), Simulator() as simulator, FaultProxy(simulator.url, plan) as proxy:
@@ -252,7 +252,7 @@ def test_a_refusal_leaves_what_is_in_flight_as_it_is(tmp_path: Path, monkeypatch
 
 
 def test_a_budget_is_spent_on_rows_that_finish():
-    """Where requests wait for it, rows that have begun go first: others would cost and end without a result."""
+    """Rows that have begun go first: others would cost and end without a result."""
     rows = [{"question": f"What is {number}?"} for number in range(40)]
     with hosted(), Simulator(latency=0.01) as simulator:
         program = discussion.on(target(simulator.url, "chat", attempts=6), budget=Budget(calls=90))
