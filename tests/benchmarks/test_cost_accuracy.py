@@ -112,7 +112,7 @@ def test_the_distribution_has_the_median_and_the_worst_error() -> None:
 
 def test_the_error_of_sampling_is_that_of_the_difference_of_two_means() -> None:
     profiled, measured = (
-        Measured({}, [{"calls": value} for value in values], Profile("p"), None)
+        Measured({}, [{"calls": value} for value in values], Profile("p"), None, [])
         for values in ((1, 2, 3, 2), (2, 4, 6, 4))
     )
     assert sampling_error("calls", profiled, measured) == pytest.approx(((2 / 3 + 8 / 3) / 4) ** 0.5 / 4)
