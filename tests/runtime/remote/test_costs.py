@@ -157,7 +157,7 @@ def command_with(url: str) -> list[str]:
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     Path("pyproject.toml").write_text(
         f'[tool.lmc.targets.fast]\nkind = "openai"\nmodel = "gpt-5.6"\nbase_url = "{url}/v1"\napi = "chat"\n'
-        'api_key_env = "LMC_TEST_KEY"\nattempts = 2\nfirst_token_timeout = 0.5\nidle_timeout = 0.5\n'
+        'api_key_env = "LMC_TEST_KEY"\nattempts = 2\n'
     )
     return ["run", "cost_program.py", "--input", "rows.jsonl", "-o", "out.jsonl", "--model", "fast"]
 
