@@ -113,9 +113,9 @@ class WalkedBuiltins:
         if op.function in {"and", "or", "choose"}:
             return self._chosen(op.function, positional, kind)
         if isinstance(first, str):
-            size = self._part(op.function, positional, named)
-            if isinstance(size, UnknownValue):
-                return size
+            if op.function in _SPLITTING:
+                return self._split(op.function, positional, named)
+            size = self._size_of(op.function, positional)
             if size is not None:
                 return self.values.unknown(TEXT, size)
         if op.function == "getitem" and isinstance(first, UnknownValue):
@@ -153,8 +153,8 @@ class WalkedBuiltins:
         keeps = function in _SAME_ITEMS and isinstance(first, UnknownValue)
         return UnknownValue(self.values.most_of(first), first.parts_of if keeps else None)
 
-    def _part(self, function: str, values: Sequence[Any], named: Mapping[str, Any]) -> TextSize | UnknownValue | None:
-        """Return what a function gives of a text: the size of a text, or parts in a list; None: it is another one."""
+    def _size_of(self, function: str, values: Sequence[Any]) -> TextSize | None:
+        """Return the size of the text that a function makes of a text; None: no rule tells it."""
         if function in _KEEPING:
             size = self.values.size(values[0])
             return size if len(values) == 1 else self._cut(size, None)
@@ -175,7 +175,7 @@ class WalkedBuiltins:
             if parts.parts_of is None or parts.most is None or between is None:
                 return None
             return self._longer(parts.parts_of, 1, between * parts.most)
-        return self._split(function, values, named) if function in _SPLITTING else None
+        return None
 
     def _split(self, function: str, values: Sequence[Any], named: Mapping[str, Any]) -> UnknownValue:
         """Return the parts of a text, in a list."""

@@ -48,7 +48,7 @@ from lmc.ir.cached import cached_property
 from lmc.ir.engine.target import WITH_WEIGHTS, Target
 from lmc.ir.errors import InputError, LmcError
 from lmc.ir.profile import Profile
-from lmc.report.cost.amounts import count, usd
+from lmc.report.cost.amounts import sum_of, sum_of_usd
 from lmc.report.cost.build import breaks_of, calls_of, failed_of, figures_of, place_of, price_of, saving_of
 from lmc.report.cost.limits import COUNT_PRICES, LIMIT_KEYS, CostLimits
 from lmc.report.cost.model import (
@@ -196,13 +196,9 @@ class RunEstimate:
             found = estimate_rows_of(self._runner.function, self._runner.options, self._rows)
         except LmcError:
             return None
-        total = figures_of(found.total)
-        shown = [(usd(total.usd), total.usd), (f"{count(total.calls)} calls", total.calls)]
-        parts = (
-            text if found.is_whole and (figure is None or figure.most is not None) else f"at least {text}"
-            for text, figure in shown
-        )
-        return f"estimated {', '.join(parts)}"
+        total, is_whole = figures_of(found.total), found.is_whole
+        dollars, calls = sum_of_usd(total.usd, is_whole=is_whole), sum_of(total.calls, is_whole=is_whole)
+        return f"estimated {dollars}, {calls} calls"
 
 
 def rate_of(text: str | None) -> Decimal | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -76,10 +76,11 @@ class Estimation:
     tokenizer: CountingTokenizer
     prices: Sequence[Price | Unpriced]
     is_scheduled: bool = False
-    _sizes: dict[int, int] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_sizes", Counter(id(variant) for variant, _ in self.placed))
+    @cached_property
+    def _sizes(self) -> Counter[int]:
+        """The number of rows of each variant."""
+        return Counter(id(variant) for variant, _ in self.placed)
 
     @property
     def price(self) -> Price | Unpriced:

@@ -139,14 +139,22 @@ def bases(calls: Sequence[CallFigures]) -> str:
 
 def total_usd(program: ProgramCost) -> str:
     """Return the dollars of a program: ``at least $0.12 (unbounded)`` if more are possible."""
-    money = program.total.usd
-    return UNPRICED if money is None else f"{_at_least(program, money.most)}{usd(money)}"
+    return sum_of_usd(program.total.usd, is_whole=program.is_whole)
+
+
+def sum_of_usd(money: MoneyRange | None, *, is_whole: bool) -> str:
+    """Return a sum of dollars: ``at least`` so much if it leaves something out, or nothing bounds it."""
+    return UNPRICED if money is None else f"{_at_least(money.most, is_whole=is_whole)}{usd(money)}"
+
+
+def sum_of(found: CountRange, *, is_whole: bool) -> str:
+    """Return a sum as ``sum_of_usd`` does."""
+    return f"{_at_least(found.most, is_whole=is_whole)}{count(found)}"
 
 
 def _total(program: ProgramCost, found: CountRange) -> str:
-    return f"{_at_least(program, found.most)}{count(found)}"
+    return sum_of(found, is_whole=program.is_whole)
 
 
-def _at_least(program: ProgramCost, most: float | Decimal | None) -> str:
-    """Return ``at least`` for a total that leaves something out, or that nothing bounds."""
-    return "at least " if most is None or not program.is_whole else ""
+def _at_least(most: float | Decimal | None, *, is_whole: bool) -> str:
+    return "at least " if most is None or not is_whole else ""

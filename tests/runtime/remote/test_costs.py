@@ -39,6 +39,13 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture
+def _modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command imports is forgotten."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+
+
 def total(results: list[lmc.Result[Any]]) -> Decimal:
     costs = [each.cost for each in results]
     assert None not in costs
@@ -162,11 +169,10 @@ def command_with(url: str) -> list[str]:
     return ["run", "cost_program.py", "--input", "rows.jsonl", "-o", "out.jsonl", "--model", "fast"]
 
 
+@pytest.mark.usefixtures("_modules")
 def test_the_summary_names_dollars_and_the_entry_of_the_price(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
     with hosted(), Simulator() as simulator:
         assert run_command(monkeypatch, *command_with(simulator.url), "--budget-usd", "3") == 0
         said = capsys.readouterr().err
@@ -177,12 +183,11 @@ def test_the_summary_names_dollars_and_the_entry_of_the_price(
         assert "at least" not in said
 
 
+@pytest.mark.usefixtures("_modules")
 def test_a_run_that_has_nothing_left_to_do_tells_nothing_of_its_budget(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """It reads no journal, so it does not know what earlier sessions have spent."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
     with hosted(), Simulator() as simulator:
         command = [*command_with(simulator.url), "--journal", "run.lmcj", "--budget-usd", "3"]
         assert run_command(monkeypatch, *command) == 0
@@ -193,11 +198,10 @@ def test_a_run_that_has_nothing_left_to_do_tells_nothing_of_its_budget(
     assert "budget" not in said
 
 
+@pytest.mark.usefixtures("_modules")
 def test_an_estimate_without_a_bound_is_at_least_so_much(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
     with hosted(), Simulator() as simulator:
         command = command_with(simulator.url)
         Path("cost_program.py").write_text(
@@ -209,11 +213,10 @@ def test_an_estimate_without_a_bound_is_at_least_so_much(
     assert re.search(r"; estimated at least \$0\.\d+ \(unbounded\), at least [\d.]+–unbounded calls", said), said
 
 
+@pytest.mark.usefixtures("_modules")
 def test_the_summary_lists_attempts_that_may_have_cost_more(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
     faults = listed([Fault.RESET_WITHIN_ANSWER] * 3)
     with hosted(), Simulator() as simulator, FaultProxy(simulator.url, faults) as proxy:
         assert run_command(monkeypatch, *command_with(proxy.url), "--budget-usd", "3") in (0, 1)
